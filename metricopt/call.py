@@ -42,6 +42,7 @@ from metricopt.reading.network import FEW, check_finite, first_run
 from metricopt.reading.outputs import Standard, each
 from metricopt.reading.splits import (
     differing_shares,
+    doubts_of_absence,
     doubts_of_decisions,
     doubts_of_splits,
 )
@@ -372,9 +373,9 @@ class FinetuneCall:
         elif self._given.network:
             doubts += doubts_of_adapter(self.adapter.parts)
         doubts += self._given.clusters.doubts
-        if found.confusion is not None:
-            moved = bool(found.phi.any()) and not (found.bounds or self.confirming)
-            doubts += doubts_of_decisions(*found.confusion, moved=moved)
+        doubts += doubts_of_absence(found.confusion)
+        if not self.confirming:
+            doubts += doubts_of_decisions(found.confusion, found.phi, found.bounds)
         splits = self.train, self.observe
         doubts += doubts_of_splits(*splits, self.meaning, compares=self.task.compares)
         return doubts

@@ -16,6 +16,7 @@ from metricopt.metrics.base import from_cost
 from metricopt.metrics.constrained import metrics_of
 from metricopt.options import FinetuneOptions
 from metricopt.process.watch import Watch
+from metricopt.reading.splits import doubts_of_decisions
 from metricopt.tasks.clusters import NO_CLUSTERS
 from metricopt.tasks.failed_queries import strict
 from metricopt.tasks.recorded_task import RecordedTask
@@ -64,6 +65,8 @@ class ConfirmedCall(FinetuneCall):
             # Asked again, a noisy metric says something else of the same outputs.
             proposed = self._whole.observe_each(found.phi[None])[0]
         found = self._confirmed(found, first, proposed)
+        alike = doubts_of_decisions(found.confusion, found.phi, found.bounds)
+        found = replace(found, warnings=(*found.warnings, *alike))
         self._watch.say(found.summary())
         return found
 

@@ -59,12 +59,14 @@ class Curve:
     @property
     def band(self) -> tuple[list[float], list[float]]:
         """One deviation below and above the mean."""
-        pairs = list(zip(self.mean, self.std, strict=True))
-        if self.geometric:
-            below, above = ([m * math.exp(s * d) for m, d in pairs] for s in (-1, 1))
-        else:
-            below, above = ([m + s * d for m, d in pairs] for s in (-1, 1))
-        return below, above
+
+        def away(sign: int) -> list[float]:
+            pairs = zip(self.mean, self.std, strict=True)
+            if self.geometric:
+                return [mean * math.exp(sign * std) for mean, std in pairs]
+            return [mean + sign * std for mean, std in pairs]
+
+        return away(-1), away(1)
 
 
 def of_place(

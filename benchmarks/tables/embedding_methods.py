@@ -27,8 +27,13 @@ NOTES = (
     "Networks of one framework begin with the same weights, and all take as many "
     "steps. The last state is kept.",
     "One network trains under a controller; in the paper 10 share one. Tier local: ALA "
-    "decides every 20 steps instead of 200, by one measurement of the metric, and the "
-    "policy takes 10 optimiser steps after each reward.",
+    "decides every 10 steps instead of 200, by one measurement of the metric: 59 times "
+    "on photographs, 116 times on faces.",
+    "Tier local: with two or ten steps of the policy after each reward instead of one, "
+    "a first training on photographs ended with all embeddings in one place, as the "
+    "policy had let the weights of all functions of d-, or of all functions, become 0. "
+    "Seen on observe, before any test.",
+    "Tier local: networks are trained in bfloat16 where the machine is fast at it.",
 )
 
 

@@ -1,5 +1,7 @@
 """What looks wrong with train and observe, and in what they differ."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -7,6 +9,9 @@ from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import Targets, are_labels
 from metricopt.tasks.examples import Examples
 
+Confusion = tuple[Tensor, Tensor] | None
+"""Examples by label and decision, [K, K], without phi and with it; None of no labels.
+"""
 LISTED = 10
 """Most absent classes that are named."""
 
@@ -40,25 +45,33 @@ def doubts_of_classes(observed: Tensor, learned: Tensor) -> list[str]:
     ]
 
 
-def doubts_of_decisions(before: Tensor, after: Tensor, *, moved: bool) -> list[str]:
-    """Return sentences on classes without an example, and on decisions all alike.
+def doubts_of_absence(confusion: Confusion) -> list[str]:
+    """Return a sentence if there is a class without an example."""
+    if confusion is None or not (absent := _listed(confusion[0].sum(1) == 0)):
+        return []
+    return [
+        f"the observe split has no example of class {absent}: what becomes of such "
+        "examples is not seen, and they may be predicted worse."
+    ]
 
-    Examples are counted by label and decision, [K, K], without phi and with it. Only
-    where it is `moved`, and nothing else is bounded, it can be blamed for decisions.
+
+def doubts_of_decisions(
+    confusion: Confusion, phi: Tensor, bounds: Sequence[object]
+) -> list[str]:
+    """Return a sentence if with phi, and only then, all decisions are alike.
+
+    Where another metric is bounded, they are as its bound wants them.
     """
-    doubts, decided, labels = [], after.sum(0) > 0, before.sum(1) > 0
-    if absent := _listed(~labels):
-        doubts.append(
-            f"the observe split has no example of class {absent}: what becomes of "
-            "such examples is not seen, and they may be predicted worse."
-        )
-    varied = labels.sum() > 1 and (before.sum(0) > 0).sum() > 1
-    if moved and varied and decided.sum() == 1:
-        doubts.append(
-            f"with phi all examples of observe are decided as class {_listed(decided)}:"
-            " where that is of no use, bound another metric by constraints=[...]."
-        )
-    return doubts
+    if confusion is None or bounds or not phi.any():
+        return []
+    before, decided = confusion[0], confusion[1].sum(0) > 0
+    varied = (before.sum(1) > 0).sum() > 1 and (before.sum(0) > 0).sum() > 1
+    if not varied or decided.sum() > 1:
+        return []
+    return [
+        f"with phi all examples of observe are decided as class {_listed(decided)}: "
+        "where that is of no use, bound another metric by constraints=[...]."
+    ]
 
 
 def doubts_of_label_sets(targets: Targets) -> list[str]:

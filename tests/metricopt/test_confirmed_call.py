@@ -10,6 +10,7 @@ from sklearn.metrics import f1_score
 
 from metricopt import ConfigError, MetricError, tune
 from tests.metricopt.test_tune import macro_f1, rare_digits, rare_tumours
+from tests.metricopt.unfair_scores import ALIKE, GIVEN, LABELS, SCORES, gap
 
 LONGER = {"queries": 24, "progress": False}
 SHORTER = LONGER | {"queries": 18}
@@ -45,6 +46,13 @@ def test_a_search_on_some_examples_is_confirmed_on_all():
     assert found.metric_after == macro_f1(labels, found.predict(logits))
     assert found.metric_after > found.metric_before
     assert "The search saw 300 of the examples." in found.summary()
+
+
+def test_decisions_that_are_all_alike_are_noticed():
+    found = tune(SCORES, LABELS, gap, **GIVEN | LONGER)
+    assert found.examples == 600 and set(found.predict(SCORES)) == {1}
+    (warning,) = found.warnings
+    assert warning.startswith(ALIKE)
 
 
 def test_what_all_examples_do_not_confirm_is_refused():

@@ -11,9 +11,10 @@ import torch
 
 from metricopt import ConfigError, FinetuneOptions, MetricOptOutputs, tune
 from metricopt.on_outputs.cross_fitting import CrossFitting
-from metricopt.reading.splits import doubts_of_decisions
+from metricopt.reading.splits import doubts_of_absence, doubts_of_decisions
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.improving import OBSERVE, TEST, found_by_default, improve, macro_f1
+from tests.metricopt.unfair_scores import ALIKE, GIVEN, LABELS, SCORES, gap
 
 DEFAULT = FinetuneOptions(queries=20, progress=False)
 WARNED = FinetuneOptions(queries=6, higher_is_better=True, progress=False)
@@ -174,23 +175,11 @@ def test_a_class_without_examples_is_noticed(model):
 
 
 def test_decisions_that_are_all_alike_are_noticed():
-    """Two groups have the same recall once everybody is positive."""
-    drawn = np.random.default_rng(0)
-    group = drawn.integers(0, 2, 600)
-    labels = (drawn.random(600) < 0.3 + 0.2 * group).astype(int)
-    outputs = 1.5 * (labels - 0.5) + drawn.normal(size=600) - 0.8 * group
-
-    def gap(given, targets, group):
-        found = (given > 0)[targets == 1]
-        first, second = (found[group[targets == 1] == each].mean() for each in (0, 1))
-        return abs(first - second)
-
-    given = {"columns": {"group": group}, "higher_is_better": False, "queries": 15}
-    found = tune(outputs, labels, gap, **given)
-    assert set(found.predict(outputs)) == {1}
+    found = tune(SCORES, LABELS, gap, queries=15, **GIVEN)
+    assert set(found.predict(SCORES)) == {1}
     (warning,) = found.warnings
-    assert warning.startswith("with phi all examples of observe are decided as class 1")
-    assert not tune(outputs, labels, "f1", queries=12).warnings
+    assert warning.startswith(ALIKE)
+    assert not tune(SCORES, LABELS, "f1", queries=12).warnings
 
 
 COUNTED = {
@@ -210,10 +199,13 @@ COUNTED = {
 def test_what_is_said_of_decisions(name):
     before, after, said = COUNTED[name]
     counts = torch.tensor(before), torch.tensor(after)
-    doubts = doubts_of_decisions(*counts, moved=True)
+    absent = doubts_of_absence(counts)
+    doubts = absent + doubts_of_decisions(counts, torch.ones(1), ())
     assert (len(doubts) == 1 and said in doubts[0]) if said else not doubts
-    kept = [each for each in doubts if "no example" in each]
-    assert doubts_of_decisions(*counts, moved=False) == kept
+    assert absent == [each for each in doubts if "no example" in each]
+    # Neither the untouched network nor a bound is blamed.
+    assert not doubts_of_decisions(counts, torch.zeros(1), ())
+    assert not doubts_of_decisions(counts, torch.ones(1), ("a bound",))
 
 
 def test_few_examples_cost_few_queries(model):

@@ -39,7 +39,7 @@ class EmbeddingTraining(ThetaTraining):
         per_class: images of every class in a mini-batch.
         head_factor: rate of the embedding layer relative to the others.
         hierarchical: whether the classes of a mini-batch are of two super-categories.
-        precision: "bfloat16" where the machine is fast at it, as GPUs are.
+        precision: "bfloat16" for GPUs, "fastest" where machines differ.
         principal: whether the embedding layer starts as principal components of the
             training images, half whitened, instead of at random.
 

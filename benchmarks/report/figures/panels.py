@@ -83,6 +83,8 @@ ALL_BLOCKS = Block("all", "all blocks")
 """Stands in the title of a figure of all blocks."""
 SEEN_THROUGH = 0.35
 """How opaque the inside of a point is."""
+END_GAP = 0.02
+"""Room between bars beyond the ends of lines, as a share of the lines' width."""
 NARROW = 78
 """Characters in a line of the title beside one or two panels."""
 HEADINGS = {word: f"sees {word}" for word in SEES}
@@ -213,6 +215,18 @@ def draw_band(panel: "Axes", line: Curve, *, label: str, style: Style) -> None:
     colour, dash, _ = style
     panel.plot(line.x, line.mean, color=colour, linestyle=dash, label=label)
     panel.fill_between(line.x, *line.band, color=colour, alpha=0.15, linewidth=0)
+
+
+def draw_end(
+    panel: "Axes", line: Curve, place: int, *, label: str, style: Style
+) -> None:
+    """Draw a mean, and beyond its end, at one of many places, one deviation there."""
+    colour, dash, mark = style
+    form: dict[str, Any] = {"marker": mark, "markevery": [len(line.x) - 1]}
+    panel.plot(line.x, line.mean, color=colour, ls=dash, ms=5, label=label, **form)
+    beyond = line.x[-1] + END_GAP * place * (line.x[-1] - line.x[0])
+    end = (beyond, line.mean[-1], line.std[-1])
+    draw_mark(panel, end, label="", style=style)
 
 
 def draw_mark(

@@ -16,6 +16,7 @@ from benchmarks.report.curves import (
 from benchmarks.report.figures.panels import (
     Style,
     draw_band,
+    draw_end,
     draw_mark,
     draw_panels,
     finish,
@@ -32,29 +33,48 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MOST_BANDS = 6
+"""Lines of a panel that have bands."""
+
+
 def cost_curves(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
     """Draw the test metric along fine-tuning: mean and one deviation.
 
     One line per entry whose trace has more than one step. If the layout singles rows
-    out, only they are drawn, with loss-only fine-tuning.
+    out, only they are drawn, with loss-only fine-tuning. Many lines have the deviation
+    of their ends alone, side by side, as bands would hide each other. A grey line is
+    the untouched network, if the layout names its row.
     """
     styles = row_styles(layout)
     chosen = (layout.loss_only_row, *(layout.cloud_rows or layout.entries))
 
-    def read(own: list[RunRecord], reading: Reading) -> dict[str, Curve]:
+    def read(
+        own: list[RunRecord], reading: Reading
+    ) -> tuple[dict[str, Curve], float | None] | None:
         plain = without_budget(own, reading)
         lines = {
             label: curve(of_entry(plain, entry, reading), reading, axis="step")
             for entry, label in layout.entries.items()
             if entry in chosen
         }
-        return {label: line for label, line in lines.items() if line}
+        known = {label: line for label, line in lines.items() if line}
+        return (known, _untouched(layout, own, reading)) if known else None
 
-    def draw(panel: "Axes", column: Column, lines: dict[str, Curve]) -> None:
-        for label, line in lines.items():
-            draw_band(panel, line, label=label, style=styles[label])
+    def draw(
+        panel: "Axes", column: Column, shown: tuple[dict[str, Curve], float | None]
+    ) -> None:
+        lines, untouched = shown
+        _draw_untouched(panel, untouched)
+        for place, (label, line) in enumerate(lines.items(), start=1):
+            if len(lines) > MOST_BANDS:
+                draw_end(panel, line, place, label=label, style=styles[label])
+            else:
+                draw_band(panel, line, label=label, style=styles[label])
+        # Bars stand beyond the last step, where no step is to be read.
+        last = max(line.x[-1] for line in lines.values())
+        panel.set_xticks([tick for tick in panel.get_xticks() if 0 <= tick <= last])
         panel.set_xlabel("fine-tuning steps (metric on test)")
         panel.set_ylabel(column.axis_label)
 
@@ -64,7 +84,7 @@ def cost_curves(
         block,
         read=read,
         draw=draw,
-        what="along fine-tuning\nbands: {spread}",
+        what="along fine-tuning\nbands or bars: {spread}",
     )
 
 
@@ -100,8 +120,7 @@ def query_curves(
             for split in SPLITS
         }
         known = {key: line for key, line in lines.items() if line}
-        untouched = reading.all_finals(of_row(own, layout.untouched_row or ""))
-        return Shown(known, stats.mean(untouched)) if known else None
+        return Shown(known, _untouched(layout, own, reading)) if known else None
 
     def draw(panel: "Axes", column: Column, shown: Shown) -> None:
         _draw_references(panel, shown)
@@ -127,10 +146,21 @@ def query_curves(
     )
 
 
+def _untouched(
+    layout: TableLayout, own: Sequence[RunRecord], reading: Reading
+) -> float | None:
+    """Return the mean of the untouched network on test, if it has a row."""
+    return stats.mean(reading.all_finals(of_row(own, layout.untouched_row or "")))
+
+
+def _draw_untouched(panel: "Axes", value: float | None) -> None:
+    if value is not None:
+        panel.axhline(value, color="0.6", lw=0.8, label="untouched")
+
+
 def _draw_references(panel: "Axes", shown: Shown) -> None:
     """Draw the untouched network, and explain in the legend what is thin and hollow."""
-    if shown.untouched is not None:
-        panel.axhline(shown.untouched, color="0.6", lw=0.8, label="untouched")
+    _draw_untouched(panel, shown.untouched)
     if any(split == "observe" for _, split in shown.lines):
         name = "observe split (thin, hollow)"
         panel.plot([], [], color="0.4", marker="o", label=name, **OBSERVE)

@@ -8,57 +8,55 @@ from benchmarks.report.cells import Cell
 from benchmarks.report.columns import NOTHING, Reading
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import section
+from benchmarks.rows.contract import LOSS_ONLY
 from benchmarks.rows.controls import DENSE
 from benchmarks.runs.notes import META_STEPS
 
 LEARNING = "## What learning an optimizer took"
 LEGEND = (
     "`queries`, `steps`: metric queries and gradient steps of the meta-training. "
-    "`own`: queries of each fine-tuning after it. `pays in queries`: fine-tunings "
-    "after which all this took fewer queries than as many of the row `{dense}`. `pays "
-    "in steps`: fine-tunings after which the steps that were saved are as many as "
-    "those of the meta-training; a fine-tuning is cut off where its mean on test "
-    "reaches what the row `{loss}` ends with. `{nothing}`: never."
+    "`own`: queries of each fine-tuning after it."
 )
-NAMES = (
-    *("block", "column", "method", "queries", "own", "steps"),
-    *("pays in queries", "pays in steps"),
+IN_QUERIES = (
+    " `pays in queries`: fine-tunings after which all this took fewer queries than as "
+    "many of the row `{}`, if its mean on test is no worse than that row's."
 )
+IN_STEPS = (
+    " `pays in steps`: fine-tunings after which the steps that were saved are as many "
+    "as those of the meta-training; a fine-tuning is cut off where its mean on test "
+    "reaches what the row `{}` ends with."
+)
+NEVER = f" `{NOTHING}`: never."
 
 
 def learning_cost(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
     """Return the section; empty if no run uses an optimizer that was learned."""
     places = {(c.block.name, c.column.name, c.row.name): c for c in cells}
-    evaluated = DENSE.name if DENSE.name in layout.row_names else layout.rival_row
+    labels = {row.name: row.label for row in layout.rows}
+    dense, loss = DENSE.name in labels, LOSS_ONLY in labels
+    legend, names = LEGEND, ["block", "column", "method", "queries", "own", "steps"]
+    if dense:
+        legend += IN_QUERIES.format(labels[DENSE.name])
+        names.append("pays in queries")
+    if loss:
+        legend += IN_STEPS.format(labels[LOSS_ONLY])
+        names.append("pays in steps")
     lines = []
     for cell in cells:
         steps = cell.note(META_STEPS)
         if steps is None:
             continue
-        block, column = cell.block.name, cell.column.name
-        dense = places.get((block, column, evaluated or ""))
-        loss = places.get((block, column, layout.loss_only_row or ""))
-        shared, own = _shared_queries(cell), _queries(cell) - _shared_queries(cell)
-        saved_queries = _queries(dense) - own if dense is not None else 0.0
-        lines.append(
-            [
-                cell.block.label,
-                cell.column.label,
-                cell.row.label,
-                f"{shared:,.0f}",
-                f"{own:,.0f}",
-                f"{steps:,.0f}",
-                _fine_tunings(shared, saved_queries),
-                _fine_tunings(steps, 0 if loss is None else _saved(cell, loss, layout)),
-            ]
-        )
-    labels = {row.name: row.label for row in layout.rows}
-    legend = LEGEND.format(
-        dense=labels.get(evaluated or "", NOTHING),
-        loss=labels.get(layout.loss_only_row or "", NOTHING),
-        nothing=NOTHING,
-    )
-    return section(LEARNING, legend, lines, NAMES)
+        block, column, shared = cell.block, cell.column, _shared_queries(cell)
+        line = [block.label, column.label, cell.row.label]
+        line += [f"{shared:,.0f}", f"{_queries(cell) - shared:,.0f}", f"{steps:,.0f}"]
+        if dense:
+            other = places.get((block.name, column.name, DENSE.name))
+            line.append(_fine_tunings(shared, _saved_queries(cell, other)))
+        if loss:
+            other = places.get((block.name, column.name, LOSS_ONLY))
+            line.append(_fine_tunings(steps, _saved_steps(cell, other, layout)))
+        lines.append(line)
+    return section(LEARNING, legend + NEVER, lines, names)
 
 
 def _fine_tunings(spent: float, saved: float) -> str:
@@ -74,9 +72,18 @@ def _shared_queries(cell: Cell) -> float:
     return stats.mean([record.shared_queries for record in cell.finished]) or 0.0
 
 
-def _saved(cell: Cell, loss: Cell, layout: TableLayout) -> float:
+def _saved_queries(cell: Cell, dense: Cell | None) -> float:
+    """Return how many fewer queries a fine-tuning takes than one that is as good."""
+    if dense is None or dense.mean is None or cell.mean is None:
+        return 0.0
+    if cell.column.sign * cell.mean > cell.column.sign * dense.mean:
+        return 0.0
+    return _queries(dense) - (_queries(cell) - _shared_queries(cell))
+
+
+def _saved_steps(cell: Cell, loss: Cell | None, layout: TableLayout) -> float:
     """Return the steps from where a row reaches what another ends with to its end."""
-    if loss.mean is None or not cell.finished:
+    if loss is None or loss.mean is None or not cell.finished:
         return 0.0
     last = cell.finished[0].gradient_steps
     for step, cost in _course(cell, layout.reading(cell.column)):

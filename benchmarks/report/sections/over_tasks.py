@@ -28,10 +28,10 @@ TASKS_LEGEND = (
 )
 PAIRED = "## Task by task"
 PAIRED_LEGEND = (
-    "`gain`: mean difference over all tasks, positive where the method is better, with "
-    "its t interval. Tests are paired by tasks, and adjusted by Holm over the columns "
-    "of a comparison. They are about what was meta-trained here: tasks of a replicate "
-    "share it."
+    "`gain`: mean difference over all `tasks`, positive where the method is better, "
+    "with its t interval. Tests are paired by tasks, and adjusted by Holm over the "
+    "columns of a comparison. They hold for what was meta-trained here, which tasks "
+    "share; what is meta-trained anew may differ by more."
 )
 REACH = "## Inner steps to the accuracy of {}"
 REACH_LEGEND = (
@@ -99,8 +99,8 @@ def _paired(wanted: OverTasks, cells: Sequence[Cell]) -> list[str]:
     for row in wanted.rows:
         for other in wanted.against:
             lines += _comparison(row, other, cells)
-    names = ["column", "method", "against", "gain", "95 % interval", "p", "verdict"]
-    return section(PAIRED, PAIRED_LEGEND, lines, names)
+    names = ["column", "method", "against", "tasks", "gain", "95 % interval", "p"]
+    return section(PAIRED, PAIRED_LEGEND, lines, [*names, "verdict"])
 
 
 def _comparison(row: str, other: str, cells: Sequence[Cell]) -> list[list[str]]:
@@ -138,6 +138,7 @@ def _compared(cell: Cell, base: Cell, found: stats.Comparison) -> list[str]:
         column.heading,
         cell.row.label,
         base.row.label,
+        f"{len(_by_task(cell).keys() & _by_task(base).keys()):,}",
         column.signed(found.gain),
         f"{ends[0]} to {ends[1]}" if ends else NOTHING,
         text.removeprefix("0"),

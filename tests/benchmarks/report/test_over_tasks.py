@@ -105,10 +105,10 @@ def test_rows_are_paired_task_by_task():
     )
     test = ttest_rel(first, second)
     gain = f"+{mean(first) - mean(second):.4f}".replace("0.", ".")
-    assert line[1:4] == ["mirror", "MAML", gain]
+    assert line[1:5] == ["mirror", "MAML", "8", gain]
     low, high = test.confidence_interval()
-    assert line[4] == f"+{low:.4f} to +{high:.4f}".replace("0.", ".")
-    assert test.pvalue < 0.001 and line[5:] == ["<.001", "better"]
+    assert line[5] == f"+{low:.4f} to +{high:.4f}".replace("0.", ".")
+    assert test.pvalue < 0.001 and line[6:] == ["<.001", "better"]
 
 
 def test_several_optimizers_of_a_run_count_with_their_mean_on_a_task(monkeypatch):
@@ -140,7 +140,7 @@ def test_optimizers_are_no_learners():
 def test_without_a_difference_nothing_is_shown(monkeypatch):
     monkeypatch.setitem(VALUES, "mirror", VALUES["maml"][::-1])
     (line,) = lines_of(page(), "## Task by task")
-    assert line[3] == "+.0000" and line[6] == "not shown"
+    assert line[4] == "+.0000" and line[7] == "not shown"
 
 
 def course(accuracies, losses=(2.0, 1.0, 0.5)):

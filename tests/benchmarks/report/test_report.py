@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+import benchmarks.report.figures.query_curves as curves_drawn
 from benchmarks.report.figures.ablations import ablation_rows, ablation_scatter
 from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.panels import row_styles, to_png
@@ -145,6 +146,18 @@ def test_cost_curves_show_the_mean_of_every_arm_with_a_trace():
     (panel,) = query_curves(LAYOUT, RECORDS, BLOCK).axes
     assert panel.get_xscale() == "log"
     assert [x for x, _ in lines_of(panel)["loss only"]] == [5, 10]
+
+
+def test_many_cost_curves_have_bars_of_their_ends_side_by_side(monkeypatch):
+    monkeypatch.setattr(curves_drawn, "MOST_BANDS", 1)
+    (panel,) = cost_curves(LAYOUT, RECORDS, BLOCK).axes
+    ends = [container[0].get_xydata()[0] for container in panel.containers]
+    lines = lines_of(panel)
+    last = [lines[label][-1] for label in ("loss only", "MetricOpt")]
+    assert [y for _, y in ends] == pytest.approx([y for _, y in last])
+    assert last[0][0] < ends[0][0] < ends[1][0]
+    _, named = panel.get_legend_handles_labels()
+    assert named == ["loss only", "MetricOpt"]
 
 
 def test_scatter_leaves_out_missing_pairs():
