@@ -164,6 +164,12 @@ LEARNED = row(
     paper={"Table 1": "metricopt-learned", "Table 2": "metricopt-learned"},
     note="Algorithm S1: the optimizer sees the metric as last observed",
 )
+LEARNED_BELOW_ZERO = replace(
+    LEARNED,
+    run=learned("value function", objective={"loss_term": "sum"}),
+    note=f"{LEARNED.note}; the loss may be below 0, so eq. (6) has its sum over the "
+    "steps instead of logarithms",
+)
 TRUE_METRIC = row(
     "metricopt-learned-metric",
     "MetricOpt (learned), true metric instead of f",

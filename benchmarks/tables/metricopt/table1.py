@@ -41,7 +41,7 @@ OWN: tuple[Row, ...] = (
     longer(),
     blackbox("blackbox-recall", "with the recall loss"),
     LEARNED,
-    *fine_tuned(LOSS, "large-margin", ADAM),
+    *fine_tuned(LOSS, "large-margin", ADAM, LEARNED),
 )
 
 

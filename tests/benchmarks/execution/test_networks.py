@@ -47,8 +47,8 @@ def test_networks_come_after_those_they_go_on_from(monkeypatch):
     specs = find_experiment("table2").specs("local", 1, True)
     names = [theta.name for theta in networks_of(specs)]
     methods = {spec.row for spec in specs if spec.column == "methods/aucpr"}
-    # Nine networks, three optimizers of phi, and one network for each method.
-    assert len(names) == len(set(names)) == 9 + 3 + len(methods)
+    # Nine networks, six optimizers of phi, and one network for each method.
+    assert len(names) == len(set(names)) == 9 + 6 + len(methods)
     for loss in ("blackbox-ap", "aucpr"):
         place = names.index(f"cifar10-resnet32-{loss}-r0")
         assert names.index("cifar10-resnet32-cross-entropy-r0") < place
