@@ -67,14 +67,7 @@ def cost_curves(
     ) -> None:
         lines, untouched = shown
         _draw_untouched(panel, untouched)
-        for place, (label, line) in enumerate(lines.items(), start=1):
-            if len(lines) > MOST_BANDS:
-                draw_end(panel, line, place, label=label, style=styles[label])
-            else:
-                draw_band(panel, line, label=label, style=styles[label])
-        # Bars stand beyond the last step, where no step is to be read.
-        last = max(line.x[-1] for line in lines.values())
-        panel.set_xticks([tick for tick in panel.get_xticks() if 0 <= tick <= last])
+        _draw_lines(panel, lines, styles)
         panel.set_xlabel("fine-tuning steps (metric on test)")
         panel.set_ylabel(column.axis_label)
 
@@ -86,6 +79,19 @@ def cost_curves(
         draw=draw,
         what="along fine-tuning\nbands or bars: {spread}",
     )
+
+
+def _draw_lines(
+    panel: "Axes", lines: dict[str, Curve], styles: dict[str, Style]
+) -> None:
+    for place, (label, line) in enumerate(lines.items(), start=1):
+        if len(lines) > MOST_BANDS:
+            draw_end(panel, line, place, label=label, style=styles[label])
+        else:
+            draw_band(panel, line, label=label, style=styles[label])
+    # Bars stand beyond the last step, where no step is to be read.
+    last = max(line.x[-1] for line in lines.values())
+    panel.set_xticks([tick for tick in panel.get_xticks() if 0 <= tick <= last])
 
 
 SPLITS: tuple[Split, Split] = ("test", "observe")

@@ -19,12 +19,13 @@ LEGEND = (
 )
 IN_QUERIES = (
     " `pays in queries`: fine-tunings after which all this took fewer queries than as "
-    "many of the row `{}`, if its mean on test is no worse than that row's."
+    "many of the row `{}`, or of its like on the method's own network, if the mean on "
+    "test is no worse than there."
 )
 IN_STEPS = (
     " `pays in steps`: fine-tunings after which the steps that were saved are as many "
     "as those of the meta-training; a fine-tuning is cut off where its mean on test "
-    "reaches what the row `{}` ends with."
+    "reaches what the row `{}`, or its like, ends with."
 )
 NEVER = f" `{NOTHING}`: never."
 
@@ -49,11 +50,13 @@ def learning_cost(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
         block, column, shared = cell.block, cell.column, _shared_queries(cell)
         line = [block.label, column.label, cell.row.label]
         line += [f"{shared:,.0f}", f"{_queries(cell) - shared:,.0f}", f"{steps:,.0f}"]
+        usual, own = (DENSE.name, LOSS_ONLY), (cell.row.rival_row, cell.row.base_row)
+        dense_row, loss_row = own if own[0] else usual
         if dense:
-            other = places.get((block.name, column.name, DENSE.name))
+            other = places.get((block.name, column.name, dense_row))
             line.append(_fine_tunings(shared, _saved_queries(cell, other)))
         if loss:
-            other = places.get((block.name, column.name, LOSS_ONLY))
+            other = places.get((block.name, column.name, loss_row))
             line.append(_fine_tunings(steps, _saved_steps(cell, other, layout)))
         lines.append(line)
     return section(LEARNING, legend + NEVER, lines, names)

@@ -70,6 +70,22 @@ def test_dense_evaluation_is_what_a_learned_optimizer_saves():
     )
 
 
+def test_a_row_on_another_network_is_held_against_rows_there():
+    *rows, learned = LAYOUT.rows
+    own = replace(learned, base_row="margin-loss-only", rival_row="margin-dense")
+    more = [make_finetuned(name, name) for name in ("margin-dense", "margin-loss-only")]
+    layout = make_layout([*rows, *more, own], [MCR])
+    shown = [
+        *records(0.5, 0.4, 0.4, 0.4),
+        make_record("margin-loss-only", 0, [0.4, 0.4]),
+        make_record("margin-dense", 0, [0.4, 0.4], queries=95),
+    ]
+    ((*_, by_queries, by_steps),) = cells_in(
+        learning_cost(layout, judge(layout, shown))
+    )
+    assert (by_queries, by_steps) == ("10", "201")  # 900 / (95 - 5)
+
+
 @pytest.mark.parametrize(
     ("values", "more", "expected"),
     [
