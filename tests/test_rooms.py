@@ -96,7 +96,7 @@ ROOMS = {
     "metricopt.call": "errors process reading reading.columns reading.outputs "
     "reading.meaning tasks tasks.examples tasks.row_losses adapters metrics losses "
     "algorithm1 methods on_outputs finetuned options journal given",
-    "metricopt.confirmed_call": "process tasks tasks.clusters adapters metrics "
+    "metricopt.confirmed_call": "process reading tasks tasks.clusters adapters metrics "
     "methods finetuned options journal given call",
     "metricopt.finetune": "errors process reading reading.columns reading.inputs "
     "reading.outputs reading.meaning tasks.examples tasks.clusters "
