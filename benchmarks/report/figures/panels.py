@@ -85,8 +85,8 @@ SEEN_THROUGH = 0.35
 """How opaque the inside of a point is."""
 END_GAP = 0.02
 """Room between bars beyond the ends of lines, as a share of the lines' width."""
-NARROW = 78
-"""Characters in a line of the title beside one or two panels."""
+NARROW = {1: 62, 2: 78}
+"""Characters in a line of the title above so many panels side by side."""
 HEADINGS = {word: f"sees {word}" for word in SEES}
 """Headings of a legend, by what the entries below them see; in the order of `SEES`."""
 
@@ -262,11 +262,11 @@ def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "F
     """
     # Few panels leave less room before the legend.
     grid = figure.axes[0].get_gridspec()
-    narrow = grid is None or grid.ncols <= 2
-    gap = "\n" if narrow else " "
+    width = NARROW.get(1 if grid is None else grid.ncols)
+    gap = "\n" if width else " "
     title = f"{layout.title}{gap}({block.label}): {what}"
-    if narrow:
-        lines = (textwrap.wrap(line, NARROW) for line in title.splitlines())
+    if width:
+        lines = (textwrap.wrap(line, width) for line in title.splitlines())
         title = "\n".join(chain.from_iterable(lines))
     figure.suptitle(title, x=0.01, horizontalalignment="left")
     entries = _legend_entries(figure, layout)
