@@ -108,7 +108,7 @@ def test_deviations_say_what_they_are_over():
     assert last(1) == [over.format("meta-tests")]
     records[1] = _record("metricopt", [0.1, 0.3], value_functions=2)
     assert " ".join(last(2)) == over.format("meta-tests or value functions")
-    assert max(map(len, last(2))) <= NARROW
+    assert max(map(len, last(2))) <= NARROW[1]
     replicated = dataclasses.replace(LAYOUT, replicated=True)
     assert last(1, replicated) == [over.format("replicates")]
 
