@@ -91,3 +91,17 @@ def test_longer_runs_and_other_networks_take_the_optimizer_of_the_first_column(
     assert len(needed) == 3 + 2
     assert len({each.problem.settings["revision"] for each in needed}) == 1
     assert {each.problem for each in needed} == {learned[0].pipeline}
+
+
+def test_no_logarithm_is_taken_of_a_loss_that_may_be_below_zero():
+    specs = find_experiment("table2").specs("local", 1, True)
+    found = {
+        spec.row: decode(OptimizerLearning, spec.arm.settings).settings.objective
+        for spec in specs
+        if spec.arm.kind == "learned-optimizer"
+    }
+    terms = {row: objective.loss_term for row, objective in found.items()}
+    assert terms == {
+        "metricopt-learned": "log-ratio",
+        "aucpr-metricopt-learned": "sum",
+    }
