@@ -20,7 +20,7 @@ from benchmarks.tables.table import Place, Table, experiment_of, table
 SIZES = {
     "paper": {"replicates": 10},
     "local": {"replicates": 3},
-    "smoke": {"replicates": 1, "tasks": 16},
+    "smoke": {"replicates": 1, "tasks": 8},
 }
 """What the binary problem has of its own by tier: every replicate has an optimizer."""
 ROWS: tuple[Row, ...] = (
