@@ -29,10 +29,11 @@ NOTES = (
     "One network trains under a controller; in the paper 10 share one. Tier local: ALA "
     "decides every 10 steps instead of 200, by one measurement of the metric: 59 times "
     "on photographs, 116 times on faces.",
-    "Tier local: with two or ten steps of the policy after each reward instead of one, "
-    "a first training on photographs ended with all embeddings in one place, as the "
-    "policy had let the weights of all functions of d-, or of all functions, become 0. "
-    "Seen on observe, before any test.",
+    "Tier local: a policy can let all embeddings meet, by weights of 0 for all "
+    "functions of d-, and then no reward tells it the way back. With two or ten steps "
+    "of the policy after each reward instead of one, a first training on photographs "
+    "ended so, on observe, before any test. With one step, as in the paper, some "
+    "trainings end so, too.",
     "Tier local: networks are trained in bfloat16 where the machine is fast at it.",
 )
 

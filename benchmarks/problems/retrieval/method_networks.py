@@ -93,9 +93,9 @@ SIZES = {
         },
         batch_size=64,
         precision="fastest",
-        # There are 600 steps on photographs, 1,168 on faces: 59 and 116 decisions. Of
-        # two updates for each, or ten, some policies let the pull or the push of pairs
-        # vanish, and then all embeddings are one.
+        # There are 600 steps on photographs, 1,168 on faces: 59 and 116 decisions. With
+        # two updates for each, or ten, the first policy let the push of pairs vanish,
+        # and then all embeddings are one.
         ala={"period": 10, "measured": 1, "updates": 1},
     ),
     "smoke": MethodSize(
