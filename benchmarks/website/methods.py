@@ -26,7 +26,7 @@ NAMED = 3
 """Columns that are named where a method wins, and where it loses."""
 OF_METHOD = ("method", "network", "learner", "theta")
 """Kinds of arm that are described by the method they run."""
-KINDS = (*catalogue.METHODS, "learner", "loss")
+KINDS = (*catalogue.METHODS, "learner", "loss", "embedding loss")
 EQUATIONS = Path(__file__).with_name("equations.json")
 """The equation that is the heart of a method, by the name of the method.
 
