@@ -1,7 +1,7 @@
 """What rows reach along fine-tuning and over metric queries, and queries to a goal."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column, Reading, Split
@@ -35,6 +35,14 @@ if TYPE_CHECKING:
 
 MOST_BANDS = 6
 """Lines of a panel that have bands."""
+Key = TypeVar("Key")
+
+
+class Shown(NamedTuple, Generic[Key]):
+    """Lines of a column, by label or by label and split, and the untouched network."""
+
+    lines: dict[Key, Curve]
+    untouched: float | None
 
 
 def cost_curves(
@@ -50,9 +58,7 @@ def cost_curves(
     styles = row_styles(layout)
     chosen = (layout.loss_only_row, *(layout.cloud_rows or layout.entries))
 
-    def read(
-        own: list[RunRecord], reading: Reading
-    ) -> tuple[dict[str, Curve], float | None] | None:
+    def read(own: list[RunRecord], reading: Reading) -> Shown[str] | None:
         plain = without_budget(own, reading)
         lines = {
             label: curve(of_entry(plain, entry, reading), reading, axis="step")
@@ -60,14 +66,11 @@ def cost_curves(
             if entry in chosen
         }
         known = {label: line for label, line in lines.items() if line}
-        return (known, _untouched(layout, own, reading)) if known else None
+        return Shown(known, _untouched(layout, own, reading)) if known else None
 
-    def draw(
-        panel: "Axes", column: Column, shown: tuple[dict[str, Curve], float | None]
-    ) -> None:
-        lines, untouched = shown
-        _draw_untouched(panel, untouched)
-        _draw_lines(panel, lines, styles)
+    def draw(panel: "Axes", column: Column, shown: Shown[str]) -> None:
+        _draw_untouched(panel, shown.untouched)
+        _draw_lines(panel, shown.lines, styles)
         panel.set_xlabel("fine-tuning steps (metric on test)")
         panel.set_ylabel(column.axis_label)
 
@@ -94,16 +97,10 @@ def _draw_lines(
     panel.set_xticks([tick for tick in panel.get_xticks() if 0 <= tick <= last])
 
 
+Line = tuple[str, Split]
 SPLITS: tuple[Split, Split] = ("test", "observe")
 OBSERVE: dict[str, Any] = {"lw": 0.7, "mfc": "none"}
 """Thin lines and hollow marks: what was reached on observe."""
-
-
-class Shown(NamedTuple):
-    """Lines of a column by label and split, and the untouched network on test."""
-
-    lines: dict[tuple[str, Split], Curve]
-    untouched: float | None
 
 
 def query_curves(
@@ -119,7 +116,7 @@ def query_curves(
         return None
     styles = row_styles(layout)
 
-    def read(own: list[RunRecord], reading: Reading) -> Shown | None:
+    def read(own: list[RunRecord], reading: Reading) -> Shown[Line] | None:
         lines = {
             (label, split): _curve(own, entry, reading, split)
             for entry, label in layout.compared_entries.items()
@@ -128,7 +125,7 @@ def query_curves(
         known = {key: line for key, line in lines.items() if line}
         return Shown(known, _untouched(layout, own, reading)) if known else None
 
-    def draw(panel: "Axes", column: Column, shown: Shown) -> None:
+    def draw(panel: "Axes", column: Column, shown: Shown[Line]) -> None:
         _draw_references(panel, shown)
         for (label, split), line in shown.lines.items():
             if split == "observe":
@@ -164,7 +161,7 @@ def _draw_untouched(panel: "Axes", value: float | None) -> None:
         panel.axhline(value, color="0.6", lw=0.8, label="untouched")
 
 
-def _draw_references(panel: "Axes", shown: Shown) -> None:
+def _draw_references(panel: "Axes", shown: Shown[Line]) -> None:
     """Draw the untouched network, and explain in the legend what is thin and hollow."""
     _draw_untouched(panel, shown.untouched)
     if any(split == "observe" for _, split in shown.lines):

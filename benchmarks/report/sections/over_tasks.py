@@ -138,7 +138,7 @@ def _compared(cell: Cell, base: Cell, found: stats.Comparison) -> list[str]:
         column.heading,
         cell.row.label,
         base.row.label,
-        f"{len(_by_task(cell).keys() & _by_task(base).keys()):,}",
+        f"{found.values[0]:,}",
         column.signed(found.gain),
         f"{ends[0]} to {ends[1]}" if ends else NOTHING,
         text.removeprefix("0"),

@@ -11,7 +11,7 @@ from benchmarks.rows import learned_optimizers
 from benchmarks.rows.controls import LOSS_ONLY_ROW
 from benchmarks.rows.metricopt import ADAM, METRICOPT
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.parts import NATURAL, column_of
+from benchmarks.tables.parts import LABELS, NATURAL, column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -45,7 +45,7 @@ def fig4(tier: str) -> Table:
         convention=tiers.CONVENTION,
         blocks=NATURAL,
         columns=(
-            column_of(problem, METRIC, f"{name} AUCPR, raw outputs", name=column),
+            column_of(problem, METRIC, f"{name} {LABELS[METRIC.label]}", name=column),
         ),
         query_budgets=(),
         notes=(

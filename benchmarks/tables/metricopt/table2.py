@@ -16,6 +16,7 @@ from benchmarks.rows.networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.network_methods import methods_column
 from benchmarks.tables.parts import (
+    LABELS,
     NATURAL,
     OFFSETS_NOTE,
     RECIPE_NOTE,
@@ -27,7 +28,7 @@ from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import LeftOut, Place, Table, experiment_of, table
 
 SOFTMAX, RAW = Unit("aucpr"), Unit("aucpr-macro-logits")
-SCORES = {SOFTMAX: "AUCPR", RAW: "AUCPR, raw outputs"}
+SCORES = {SOFTMAX: "AUCPR", RAW: LABELS[RAW.label]}
 NETWORKS = {"small": "small", "resnet32": "ResNet-32"}
 SMOKE_NETWORKS = {"digit-net": "digits"}
 
