@@ -59,7 +59,7 @@ SIZES = {
 
 FILM_AND_OFFSETS = FilmSettings(offsets=True)
 """The usual adapter, and an offset for every output."""
-DIRECT_PHI = {"digit-net": 64}
+DIRECT_PHI = {"digit-net": 64, "resnet9": 256}
 """Scales and shifts of networks whose last normalisation has other than 64 channels."""
 CLASSIC = ImageTraining(
     # 64,000 steps of 128 images; an epoch of 45,000 images has 351 steps.

@@ -1,8 +1,9 @@
 """Short trainings by which settings of network methods are chosen, on observe alone.
 
 Every method that is tuned has as many: its usual settings at three rates, and one
-alternative at the usual rate. A trial lasts a third of the epochs. What each reached is
-a line of a file; what is chosen stands in `method_networks`, and a test compares both.
+alternative at the usual rate. A trial at tier local trains ResNet-20 for ten epochs,
+for all methods alike. What each reached is a line of a file; what is chosen stands in
+`method_networks`, and a test compares both.
 """
 
 import math
@@ -23,8 +24,8 @@ from benchmarks.problems.images.tiers import cifar10
 from benchmarks.problems.pretrained.trial_file import TrialFile, reached
 
 FILE = TrialFile("learned-losses")
-SHARE = 3
-"""A trial lasts one epoch in so many."""
+TRIED_ON = {"local": ("resnet20", 10)}
+"""The network of trials and their epochs; elsewhere one epoch of the usual network."""
 OBSERVED = 5_000
 """Images of the observe split at tier local, where settings are chosen."""
 RATES = (0.5, 1.0, 2.0)
@@ -81,17 +82,18 @@ class Trial:
 
 def trials(tier: str = "local") -> list[Trial]:
     """Return the trials of all methods that are tuned, on the first replicate."""
-    whole = WHOLE[tier]
+    usual = WHOLE[tier]
+    network, epochs = TRIED_ON.get(tier, (usual.network, 1))
+    short = replace(usual.pretraining, epochs=epochs)
+    whole = replace(usual, network=network, pretraining=short)
     data = MethodImages.of(cifar10(tier), tier, whole=True).here(offline=True).data
-    epochs = max(1, whole.pretraining.epochs // SHARE)
-    short = replace(whole.pretraining, epochs=epochs)
     found = []
     for method, alternative in ALTERNATIVES.items():
         rates = [Tuned(rate=factor * short.rate) for factor in RATES]
         for tuned in (*rates, alternative):
-            sized = replace(whole, pretraining=short, tuned={method: tuned})
-            network = MethodNetwork(method, whole=True).sized(sized, data)
-            found.append(Trial(method, tuned, ImageThetaSpec(data, network, 0)))
+            sized = replace(whole, tuned={method: tuned})
+            backbone = MethodNetwork(method, whole=True).sized(sized, data)
+            found.append(Trial(method, tuned, ImageThetaSpec(data, backbone, 0)))
     return found
 
 

@@ -12,7 +12,7 @@ from metricopt.errors import ConfigError
 
 INPUTS = {"digit-net": (1, 8, 8), "nasnet-a-cifar": (3, 16, 16)}
 RESNETS = ("resnet8", "resnet20", "resnet32", "resnet56")
-INPUTS |= dict.fromkeys(("small", *RESNETS), (3, 32, 32))
+INPUTS |= dict.fromkeys(("small", "resnet9", *RESNETS), (3, 32, 32))
 INPUTS |= dict.fromkeys(("nasnet-a-cifar-small", "nasnet-a-tiny"), (3, 32, 32))
 INPUTS |= dict.fromkeys(("resnet18", "resnet18-slim"), (3, 64, 64))
 INPUTS |= dict.fromkeys(

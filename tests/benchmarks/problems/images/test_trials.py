@@ -24,7 +24,7 @@ def test_every_method_has_as_many_trials_or_says_whose_choice_it_has():
     )
 
 
-def test_a_trial_is_a_third_of_the_training_from_the_same_weights():
+def test_a_trial_is_a_short_training_from_the_same_weights():
     whole = WHOLE["smoke"].pretraining
     for trial in trials("smoke"):
         short = trial.network.backbone.pretraining
@@ -68,3 +68,9 @@ def test_settings_of_the_table_are_those_of_the_best_trials():
         if sum(line["method"] == method for line in tried) == 4:
             assert chosen.get(method, Tuned()) == best(method, tried)
     assert set(chosen) <= {line["method"] for line in tried}
+
+
+def test_trials_of_all_methods_train_the_same_network_as_long():
+    backbones = [trial.network.backbone for trial in trials("local")]
+    assert {backbone.network for backbone in backbones} == {"resnet20"}
+    assert {backbone.pretraining.epochs for backbone in backbones} == {10}
