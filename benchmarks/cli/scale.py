@@ -26,7 +26,7 @@ GPUS = (8, 64, 512)
 CORES = 16
 """Cores of a machine for each of its GPUs: those of the machine with the H100."""
 CORE = 286e9 / 2
-"""Operations of a core in a second: ResNet-20 of `learned-losses`, trained on two."""
+"""Operations of a core in a second: ResNet-20 on images of CIFAR-10, trained on two."""
 SMALL = 2.0e12
 """The same of an H100 with one process: mean of the networks that a method weighs."""
 SMALL_COST = 1e9
