@@ -15,8 +15,8 @@ from metricopt.losses.contract import Loss
 WATCHED = (Unit("mcr"), Unit("aucpr"))
 """Metrics whose values on observe are noted after every epoch, for figures alone."""
 LEARNED = 5_000
-"""Training images on which the error on the training split is noted."""
-TRAIN_ERROR = "train_error"
+"""Training images on which loss and error on the training split are noted."""
+TRAIN_ERROR, TRAIN_LOSS = "train_error", "train_loss"
 
 
 class ImageMethodTraining(MethodTraining):
@@ -28,17 +28,23 @@ class ImageMethodTraining(MethodTraining):
         return nn.CrossEntropyLoss()
 
     def watched(self, network: nn.Module) -> dict[str, float]:
-        """Return metrics and cross-entropy on observe."""
+        """Return metrics on observe, and cross-entropy and errors on both splits."""
         outputs, targets = predict_examples(network, self.observe), labels(self.observe)
         found = {
             unit.label: metric_of(unit).value(outputs, targets) for unit in WATCHED
         }
         loss = nn.functional.cross_entropy(outputs, targets)
-        return found | {OBSERVE_LOSS: float(loss)}
+        return found | {OBSERVE_LOSS: float(loss)} | self._fitted(network)
 
     def noted(self, network: nn.Module) -> dict[str, float]:
         """Return the error rate on training images without augmentation."""
+        return {TRAIN_ERROR: round(self._fitted(network)[TRAIN_ERROR], DIGITS)}
+
+    def _fitted(self, network: nn.Module) -> dict[str, float]:
+        """Return cross-entropy and error on training images without augmentation."""
         count = min(LEARNED, len(self.batches.targets))
-        called = predict(network, self.batches.plain(count)).argmax(1)
-        wrong = called != self.batches.targets[:count]
-        return {TRAIN_ERROR: round(float(wrong.double().mean()), DIGITS)}
+        outputs = predict(network, self.batches.plain(count))
+        targets = self.batches.targets[:count]
+        wrong = outputs.argmax(1) != targets
+        loss = nn.functional.cross_entropy(outputs, targets)
+        return {TRAIN_LOSS: float(loss), TRAIN_ERROR: float(wrong.double().mean())}
