@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from baselines.embedding_losses.margin import Margin
@@ -56,6 +57,8 @@ Form = Literal["policy", "noise", "confusion"]
 SecondRun = Literal["none", "reuse", "finetune"]
 LossName = Literal["class-correlation", "distance-mixture", "focal-weighting"]
 Framework = Literal["triplet", "margin"]
+Rewarded = Literal["metric", "loss"]
+Split = Literal["observe", "train"]
 LOSSES: Mapping[LossName, type[AdaptiveLoss]] = {
     "class-correlation": AdaptiveCorrelation,
     "distance-mixture": DistanceMixture,
@@ -74,9 +77,10 @@ SNAPSHOTS = 9
 class AdaptiveLossAlignment(NetworkMethod):
     """Train with a loss that a learned policy adapts to the metric.
 
-    All metric queries are on the whole observe split: `measured` a period for each
-    network, none if the policy does not learn, and with `keep_best` one after every
-    epoch for the first network. The notes give, period by period,
+    All metric queries are on the whole observe split, or on as many training examples:
+    `measured` a period for each network, none if the policy does not learn or learns
+    from a loss, and with `keep_best` one after every epoch for the first network, on
+    observe. The notes give, period by period,
     the reward, the entropy of the policy and how many parameters were lowered and
     raised; and the loss parameters of the first network at nine times. `collapsed` is 1
     where the policy ended almost certain of every action. Pairs with a class that the
@@ -102,6 +106,9 @@ class AdaptiveLossAlignment(NetworkMethod):
         functions: name of the functions of a distance mixture.
         policy: weights of a policy that was learned on other data, which stays as it
             is; empty for one that learns here.
+        reward: whether the policy is rewarded by the "metric", or by cross-entropy.
+        rewarded_on: where the reward is measured: "observe", or the first training
+            examples as they are, as many. The paper measures all of them.
     """
 
     period: int = 200
@@ -118,6 +125,8 @@ class AdaptiveLossAlignment(NetworkMethod):
     framework: Framework = "margin"
     functions: FunctionSet = "shapes"
     policy: Sequence[float] = ()
+    reward: Rewarded = "metric"
+    rewarded_on: Split = "observe"
 
     def __post_init__(self) -> None:
         require_ranges(
@@ -135,11 +144,15 @@ class AdaptiveLossAlignment(NetworkMethod):
         require_choice("loss", self.loss, LossName)
         require_choice("framework", self.framework, Framework)
         require_choice("functions", self.functions, FunctionSet)
+        require_choice("reward", self.reward, Rewarded)
+        require_choice("rewarded_on", self.rewarded_on, Split)
         classes = self.loss == "class-correlation"
-        if not classes and (self.literal or self.form == "confusion"):
+        if not classes and (
+            self.literal or self.form == "confusion" or self.reward == "loss"
+        ):
             raise ConfigError(
-                "literal and form 'confusion' are of the loss of classes, got loss "
-                f"{self.loss!r}"
+                "literal, form 'confusion' and reward 'loss' are of the loss of "
+                f"classes, got loss {self.loss!r}"
             )
         if self.form == "policy" and APART * (self.measured - 1) >= self.period:
             raise ConfigError(
@@ -216,7 +229,7 @@ class _Alignment(Hooks):
     ) -> None:
         super().__init__(settings.on_epoch)
         self.settings, self.controller = settings, controller
-        self.validation = given.validation
+        self.validation, self.batches = given.validation, given.batches
         self.snapshots: dict[int, Tensor] = {}
         self.decision: Decision | None = None
         self.previous: Tensor | None = None
@@ -267,7 +280,7 @@ class _Alignment(Hooks):
             return
         outputs = self._outputs()
         if step and form == "policy" and self.controller.learns:
-            self.costs.append((age, self._measure(outputs)))
+            self.costs.append((age, self._rewarded(outputs)))
         if age == 0:
             self._decide(outputs, step / steps)
         self.run.network.train()
@@ -309,12 +322,32 @@ class _Alignment(Hooks):
         found: Tensor = self.run.outputs(self.validation.observe)
         return found.transpose(0, 1)
 
-    def _measure(self, outputs: Tensor) -> Tensor:
+    def _rewarded(self, outputs: Tensor) -> Tensor:
+        """Return what rewards are made of, lower is better, shape [k].
+
+        Args:
+            outputs: of the networks for the observe split, shape [k, N, C].
+        """
+        targets = labels(self.validation.observe)
+        trained_on = self.settings.rewarded_on == "train"
+        if trained_on:
+            count = min(len(targets), len(self.batches.targets))
+            targets = self.batches.targets[:count]
+            inputs = self.batches.plain(count)
+            found = predict(self.run.network, inputs, self.run.forward)
+            outputs = found.transpose(0, 1)
+        if self.settings.reward == "metric":
+            return self._measure(outputs, targets if trained_on else None)
+        every = targets.expand(len(outputs), -1)
+        losses = cross_entropy(outputs.mT, every, reduction="none")
+        return losses.mean(1).double().cpu()
+
+    def _measure(self, outputs: Tensor, targets: Tensor | None = None) -> Tensor:
         """Return the metric's cost of every network, shape [k]: as many queries."""
         if not bool(outputs.isfinite().all()):
             # A metric may refuse NaN. The loss of the epoch reports the divergence.
             return torch.full((len(outputs),), math.nan, dtype=torch.float64)
-        return self.validation.costs(outputs).cpu()
+        return self.validation.costs(outputs, targets).cpu()
 
     def _snapshot(self, step: int, steps: int) -> None:
         if step * (SNAPSHOTS - 1) // steps >= len(self.snapshots):

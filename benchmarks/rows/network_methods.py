@@ -73,6 +73,9 @@ LABELS: dict[str, Labelled] = {
         "ALA (our loss), 2nd run, the policy learns on",
         {"ALA Table 5": "ala-finetune"},
     ),
+    "ala-loss": ("ALA (our loss), rewarded by the loss on observe", {}),
+    "ala-train": ("ALA (our loss), rewarded by the metric on training images", {}),
+    "ala-train-loss": ("ALA (our loss), rewarded by the loss on training images", {}),
     "reloss": (
         "ReLoss",
         {"ReLoss": "reloss", "ReLoss pose": "reloss", "ReLoss reading": "reloss"},
@@ -81,6 +84,9 @@ LABELS: dict[str, Labelled] = {
     "reloss-regression": ("ReLoss by regression", {}),
 }
 """Methods by name: the label, and the row of each paper's table."""
+REWARDED_ON_TRAIN = (
+    "5,000 training images without augmentation, for all of them in the paper"
+)
 NOTES = {
     "l2t-dlf": "the teacher sees labels of the observe split, not the metric",
     "ala-multi": "one of the networks that share the controller; the steps and seconds "
@@ -91,6 +97,8 @@ NOTES = {
     "the controller",
     "moew": "one query a trial; a trial is a shorter training from the same weights",
     "ala-confusion": "eq. 7 in units of log C, at most 1",
+    "ala-train": REWARDED_ON_TRAIN,
+    "ala-train-loss": REWARDED_ON_TRAIN,
     "reloss": "trains twice: first with cross-entropy, to record logits",
     "reloss-anchored": "|h(p) - h(1)| instead of |h(p)|; ours",
     "reloss-regression": "the surrogate learns values instead of ranks",

@@ -197,6 +197,9 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "ala-literal": ("ala", {"literal": True}),
     "ala-reuse": ("ala", {"second": "reuse"}),
     "ala-finetune": ("ala", {"second": "finetune"}),
+    "ala-loss": ("ala", {"reward": "loss"}),
+    "ala-train": ("ala", {"rewarded_on": "train"}),
+    "ala-train-loss": ("ala", {"reward": "loss", "rewarded_on": "train"}),
     "reloss": _reloss(),
     "reloss-anchored": _reloss(anchored=True),
     "reloss-regression": _reloss(objective="regression"),
@@ -207,6 +210,9 @@ FORM_OF = {
     "ala-multi": "ala",
     "ala-reuse": "ala",
     "ala-finetune": "ala",
+    "ala-loss": "ala",
+    "ala-train": "ala",
+    "ala-train-loss": "ala",
     "ala-literal-multi": "ala-literal",
 }
 """Methods that have what is chosen for another one."""

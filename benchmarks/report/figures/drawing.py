@@ -46,6 +46,7 @@ KINDS = (
     training.metric_over_seconds,
     training.metric_over_queries,
     training.training_course,
+    training.optimization_and_generalization,
     training.loss_matrices,
     training.loss_weights,
     training.policy_course,

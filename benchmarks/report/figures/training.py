@@ -13,9 +13,11 @@ from benchmarks.report.figures.panels import (
     draw_mark,
     draw_panels,
     finish,
+    make_free_panels,
     make_single_panel,
     row_styles,
     titled,
+    units,
 )
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import NETWORK, RunRecord
@@ -155,6 +157,46 @@ def training_course(
 
     what = "metric and loss of observe in training\nbands: {spread}"
     return draw_panels(layout, records, block, read=read, draw=draw, what=what)
+
+
+FITTED = {
+    "course_train_loss": "cross-entropy on training images, in nats",
+    "course_train_error": "error on training images",
+    "course_mcr": "error on observe",
+}
+"""Notes with a number an epoch that tell optimisation from generalisation; axes."""
+FEW = 8
+"""Rows that such a figure has room for."""
+
+
+def optimization_and_generalization(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block
+) -> "Figure | None":
+    """Draw loss and error on both splits over the epochs of a training.
+
+    Source: Huang et al., ICML 2019, Fig. 3. Differs: on observe, as the test split is
+    read once.
+    """
+    own = [record for record in records if record.spec.block == block.name]
+    lines = {
+        (row.label, name): curve
+        for row in layout.rows
+        for name in FITTED
+        if (curve := _curve(of_row(own, row.name), name)) is not None
+    }
+    labels = {label for label, name in lines if name in list(FITTED)[:2]}
+    if not 1 < len(labels) <= FEW:
+        return None
+    figure, panels = make_free_panels(len(FITTED))
+    styles = row_styles(layout)
+    for panel, (name, axis) in zip(panels, FITTED.items(), strict=True):
+        for (label, noted), curve in lines.items():
+            if noted == name and label in labels:
+                draw_band(panel, curve, label=label, style=styles[label])
+        panel.set(xlabel="epochs", ylabel=axis, yscale="log")
+    spread = f"one sample standard deviation over {units(layout, records, block)}"
+    what = f"optimisation and generalisation in training\nbands: {spread}"
+    return finish(figure, layout, block, what)
 
 
 def _curve(runs: Sequence[RunRecord], name: str) -> Curve | None:

@@ -1,6 +1,7 @@
 """ALA: what its controller sees, decides and learns, and what a training notes."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -248,3 +249,29 @@ def test_a_period_holds_its_measurements():
     message = "a period of 10 steps is too short .* 4 times, 5 steps apart"
     with pytest.raises(ConfigError, match=message):
         AdaptiveLossAlignment(period=10)
+
+
+@pytest.mark.parametrize(
+    ("reward", "split", "made"),
+    [
+        ("metric", "observe", {"observe": 6}),
+        ("metric", "train", {"train": 6}),
+        ("loss", "observe", {}),
+        ("loss", "train", {}),
+    ],
+)
+def test_rewards_are_of_metric_or_loss_on_one_of_two_splits(reward, split, made):
+    training = replace(LONGER, keep_best=False)
+    result, validation = trained(
+        training, period=5, reward=reward, rewarded_on=split
+    )
+    assert dict(validation.meter.made) == made
+    # What is measured first is not compared with anything.
+    assert len(result.notes["rewards"]) == 5
+    assert set(result.notes["rewards"]) <= {-1.0, 0.0, 1.0}
+
+
+def test_a_reward_by_a_loss_needs_classes():
+    message = "reward 'loss' are of the loss of classes, got loss 'focal-weighting'"
+    with pytest.raises(ConfigError, match=message):
+        AdaptiveLossAlignment(loss="focal-weighting", reward="loss")

@@ -110,6 +110,25 @@ def test_a_row_far_from_the_others_is_named_instead_of_drawn():
     assert panel.get_ylim()[1] < 0.3
 
 
+def test_optimisation_and_generalisation_are_three_panels():
+    fitted = {"course_train_loss": [0.9, 0.1], "course_train_error": [0.3, 0.2]}
+    records = [
+        trained(row, number, course_mcr=[0.4, 0.25], **fitted)
+        for row in ("loss-only", "metricopt")
+        for number in range(2)
+    ]
+    name = "optimization_and_generalization-balanced"
+    drawn = draw_all(LAYOUT, records)[name]
+    loss, error, observed = (panel.get_lines()[0] for panel in drawn.axes)
+    assert loss.get_ydata().tolist() == [0.9, 0.1]
+    assert error.get_ydata().tolist() == [0.3, 0.2]
+    assert observed.get_ydata().tolist() == [0.4, 0.25]
+    legend = [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert {"loss only", "MetricOpt"} <= set(legend)
+    # One row has nothing to be compared with, and many cannot be told apart.
+    assert name not in draw_all(LAYOUT, records[:2])
+
+
 def test_weights_of_a_loss_are_lines_over_steps():
     notes = {"weights_steps": [0, 50, 100], "weights": [1, 0, 0.9, 0.1, 0.8, 0.2]}
     records = [trained("metricopt", number, **notes) for number in range(2)]
