@@ -298,7 +298,7 @@ def loss_weights(
         panel.set(xlabel="gradient steps", ylabel="weight")
     return titled(
         figure,
-        f"{layout.title} ({block.label}): weights of the loss in training, first "
+        f"{layout.title} ({block.label}):\nweights of the loss in training, first "
         "replicate.\nSolid: of distances within a class. Dashed: between classes.",
         "medium",
     )
