@@ -126,11 +126,21 @@ def _table3(row: str, column: str, value: float) -> PaperValue:
     return PaperValue(METRICOPT, "Table 3", row, column, value, note=note)
 
 
-def _table4(row: str, *accuracies: float) -> tuple[PaperValue, ...]:
+def _imagenet(
+    source: str, table: str, row: str, *accuracies: float
+) -> tuple[PaperValue, ...]:
     return tuple(
-        PaperValue(METRICOPT, "Table 4", row, f"imagenet/top-{k}", value)
+        PaperValue(source, table, row, f"imagenet/top-{k}", value)
         for k, value in zip((1, 5), accuracies, strict=True)
     )
+
+
+def _table4(row: str, *accuracies: float) -> tuple[PaperValue, ...]:
+    return _imagenet(METRICOPT, "Table 4", row, *accuracies)
+
+
+def _ala4(row: str, *accuracies: float) -> tuple[PaperValue, ...]:
+    return _imagenet(ALA, "ALA Table 4", row, *accuracies)
 
 
 def _sop(source: str, table: str, row: str, *recalls: float) -> tuple[PaperValue, ...]:
@@ -248,6 +258,10 @@ PAPER_VALUES: tuple[PaperValue, ...] = (
     *_ala3("margin+mixture", 0.789, 0.907, 0.965, 0.989),
     *_ala3("margin+focal", 0.779, 0.901, 0.958, 0.987),
     *_ala3("margin+faces", 0.752, 0.892, 0.949, 0.984),
+    *_ala4("rmsprop", 0.735, 0.915),
+    *_ala4("powersign-cd", 0.739, 0.919),
+    *_ala4("ala-cifar10", 0.743, 0.921),
+    *_ala4("ala", 0.746, 0.926),
     _ala(5, "ce", "mcr", 0.0751),
     _ala(5, "ala", "mcr", 0.0679, 0.0007),
     _ala(5, "ala-reuse", "mcr", 0.0672, 0.0004),

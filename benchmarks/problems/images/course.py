@@ -10,7 +10,6 @@ from benchmarks.problems.pretrained.method_training import (
     MethodTraining,
 )
 from benchmarks.runs.spec import Unit, metric_of
-from metricopt.losses.contract import Loss
 
 WATCHED = (Unit("mcr"), Unit("aucpr"))
 """Metrics whose values on observe are noted after every epoch, for figures alone."""
@@ -21,11 +20,6 @@ TRAIN_ERROR, TRAIN_LOSS = "train_error", "train_loss"
 
 class ImageMethodTraining(MethodTraining):
     """Trains a network that tells classes apart; see `MethodTraining`."""
-
-    @property
-    def loss(self) -> Loss:
-        """Cross-entropy."""
-        return nn.CrossEntropyLoss()
 
     def watched(self, network: nn.Module) -> dict[str, float]:
         """Return metrics on observe, and cross-entropy and errors on both splits."""

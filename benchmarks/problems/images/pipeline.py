@@ -47,7 +47,7 @@ class ImagePipeline(PretrainedPipeline):
             ConfigError: if mini-batches of fine-tuning are too small for its loss.
         """
         self._check_batches()
-        return [*self.theta_spec.warm, self.theta_spec]
+        return super().prerequisites
 
     @property
     def counted(self) -> tuple[int, int]:

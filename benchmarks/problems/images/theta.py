@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +9,6 @@ from torch import Tensor, nn
 from baselines.losses.contract import make_loss
 from baselines.losses.large_margin import MarginHead
 from baselines.training.batches import Batches
-from baselines.training.checkpoint import Checkpoints
 from baselines.training.loop import OnEpoch
 from benchmarks.data.registry import variant_shape
 from benchmarks.networks.contract import build_network
@@ -18,11 +16,10 @@ from benchmarks.problems.images.course import ImageMethodTraining
 from benchmarks.problems.images.images import Images, load_splits
 from benchmarks.problems.images.settings import ImageBackbone, ImageProblem
 from benchmarks.problems.pretrained.settings import ThetaTraining
-from benchmarks.problems.pretrained.theta import TRAINING, ThetaSpec
+from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact
 from metricopt.losses.contract import Loss, check_batch_size, properties
-from metricopt.process.seeding import Seeds
 
 
 class ImageThetaSpec(ThetaSpec):
@@ -31,6 +28,7 @@ class ImageThetaSpec(ThetaSpec):
     kind = "image-theta"
     load = staticmethod(load_splits)
     at_once = 500
+    course = ImageMethodTraining
     problem: ImageProblem
     backbone: ImageBackbone
 
@@ -38,12 +36,6 @@ class ImageThetaSpec(ThetaSpec):
     def recipe(self) -> ThetaTraining:
         """How it is trained."""
         return self.backbone.pretraining
-
-    @property
-    def trained_with(self) -> str:
-        """The loss, or the label of the method that trains it."""
-        taught = self.backbone.taught
-        return self.backbone.loss if taught is None else taught.label
 
     @property
     def name(self) -> str:
@@ -59,12 +51,6 @@ class ImageThetaSpec(ThetaSpec):
         if self.warm and self.warm[0].backbone.loss == parts[-1]:
             parts.append("longer")
         return "-".join([*parts, f"r{self.replicate}"])
-
-    @property
-    def seeds(self) -> Seeds:
-        """Seeds of its training: a method begins where the loss alone would."""
-        alone = replace(self.backbone, taught=None)
-        return Seeds(replace(self, backbone=alone).name)
 
     @property
     def warm(self) -> Sequence["ImageThetaSpec"]:
@@ -107,15 +93,4 @@ class ImageThetaSpec(ThetaSpec):
         on_epoch: OnEpoch | None,
     ) -> Artifact:
         check_batch_size(self.loss(), batches.batch_size, self.classes)
-        taught = self.backbone.taught
-        if taught is None:
-            return super()._train(network, batches, observe, on_epoch)
-        method = ImageMethodTraining(taught, batches, observe, on_epoch)
-        judge = partial(self.judge, observe=observe)
-        return method.train(
-            network,
-            self.recipe.training(),
-            judge,
-            self.seeds.generator(TRAINING),
-            partial(Checkpoints, self.checkpoints, self.digest),
-        )
+        return super()._train(network, batches, observe, on_epoch)

@@ -19,11 +19,16 @@ from benchmarks.data.folders.contract import FOLDERS, FolderImages
 from benchmarks.data.registry import find_source, load_dataset, variant_shape
 from benchmarks.networks.contract import build_network
 from benchmarks.problems.contract import PIPELINES
+from benchmarks.problems.images.course import ImageMethodTraining
+from benchmarks.problems.images.settings import ImageBackbone, ImageProblem
+from benchmarks.problems.images.theta import ImageThetaSpec
+from benchmarks.problems.pretrained.method_training import TrainedByMethod
 from benchmarks.problems.pretrained.photographs import Photographs
 from benchmarks.problems.pretrained.pipeline import PretrainedPipeline
 from benchmarks.problems.pretrained.settings import PretrainedSettings, ThetaTraining
 from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.splits import Splits, require_classes
+from benchmarks.runs.codec import later
 from metricopt.adapters.applied.changed import LACKING
 from metricopt.adapters.export import state_digest
 from metricopt.errors import ConfigError, DataError, require_ranges
@@ -77,6 +82,19 @@ class ClassifierTraining(ThetaTraining):
 
 
 @dataclass(frozen=True)
+class PolicySource:
+    """A network on other images in whose training a policy of ALA was learned.
+
+    Attributes:
+        problem: its images.
+        backbone: the network, trained by ALA.
+    """
+
+    problem: ImageProblem
+    backbone: ImageBackbone
+
+
+@dataclass(frozen=True)
 class ClassifierBackbone:
     """A network of photographs and how it was trained.
 
@@ -85,12 +103,16 @@ class ClassifierBackbone:
         classes: number of classes C.
         training: how it was trained.
         revision: raised when code changes networks, so that no old one is reused.
+        taught: the method that trains it; None for cross-entropy alone.
+        policy_of: the network whose policy the method uses; None for its own.
     """
 
     network: str
     classes: int
     training: ClassifierTraining
     revision: int
+    taught: TrainedByMethod | None = later(None)  # noqa: RUF009
+    policy_of: PolicySource | None = later(None)  # noqa: RUF009
 
 
 @dataclass(frozen=True)
@@ -182,13 +204,23 @@ class PhotographThetaSpec(ThetaSpec):
 
     kind = "classifier-theta"
     load = staticmethod(load_splits)
+    course = ImageMethodTraining
     problem: PhotographProblem
     backbone: ClassifierBackbone
 
     @property
     def trained_with(self) -> str:
-        """The optimiser."""
-        return self.backbone.training.optimizer
+        """The optimiser, and the method beside it."""
+        optimizer, taught = self.backbone.training.optimizer, self.taught
+        return optimizer if taught is None else f"{optimizer}-{taught.label}"
+
+    @property
+    def teacher(self) -> ImageThetaSpec | None:
+        """The network whose policy is used; None if the policy learns here."""
+        source = self.backbone.policy_of
+        if source is None:
+            return None
+        return ImageThetaSpec(source.problem, source.backbone, self.replicate)
 
     def fresh(self) -> nn.Sequential:
         """Return the network with random weights."""

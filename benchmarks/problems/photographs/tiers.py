@@ -7,12 +7,17 @@ map, and T steps of fine-tuning with K = 5 % of T queries.
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from benchmarks.data.read_source import FULL
+from benchmarks.problems.images.method_networks import MCR, MethodImages
+from benchmarks.problems.images.tiers import cifar10
 from benchmarks.problems.photographs.pipeline import (
     ClassifierBackbone,
     ClassifierTraining,
     PhotographProblem,
     PhotographSettings,
+    PolicySource,
 )
+from benchmarks.problems.pretrained.method_training import TrainedByMethod
 from benchmarks.problems.pretrained.settings import FilmSettings
 from benchmarks.problems.problem import SMOKE, DataProblem, FinetuningSize
 from benchmarks.runs.codec import changed, encode
@@ -82,6 +87,18 @@ class ImageNet(DataProblem):
         network = changed(self.network, {"training": changes})
         return replace(self, network=network)
 
+    def by_ala(self, tier: str, *, transferred: bool) -> Self:
+        """Return the problem with a network that ALA trains, by its usual optimiser.
+
+        Args:
+            tier: decides the settings of ALA, and the source of a policy.
+            transferred: whether the policy is that of CIFAR-10, which stays as it is.
+        """
+        label, source = (TRANSFERRED, _policy(tier)) if transferred else (ALA, None)
+        taught = TrainedByMethod(label, Unit(ALA, BY_ALA[tier]), Unit(MCR))
+        network = replace(self.network, taught=taught, policy_of=source)
+        return replace(self, network=network)
+
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it."""
         settings = PhotographSettings(
@@ -93,6 +110,13 @@ class ImageNet(DataProblem):
             self.examples,
         )
         return Unit("imagenet", encode(settings))
+
+
+def _policy(tier: str) -> PolicySource:
+    """Return the network on CIFAR-10, digits at tier smoke, that ALA trains first."""
+    images = MethodImages.of(cifar10(tier), tier, whole=True).by("ala")
+    data = replace(images.data, variant=FULL)
+    return PolicySource(data, images.network.backbone(tier, data))
 
 
 def _photographs(
@@ -109,7 +133,7 @@ def _photographs(
 IMAGENET = PhotographProblem("imagenet", side=224, observed=50_000)
 IMAGENETTE = PhotographProblem("imagenette-subset", side=96, observed=200)
 DRAWN = PhotographProblem("drawn-folders", side=32, observed=120)
-CIFAR10 = PhotographProblem("cifar10", side=32, observed=5_000, variant="full")
+CIFAR10 = PhotographProblem("cifar10", side=32, observed=5_000, variant=FULL)
 
 OWN, SMALLER, ELSEWHERE = "nasnet-a", "resnet18", "cifar10"
 """The network of Table 4, a smaller one for the same data, and NASNet-A of CIFAR-10."""
@@ -178,6 +202,14 @@ POWERSIGN = {
     "smoke": {"optimizer": "powersign", "rate": 0.03, "schedule": "cosine"},
 }
 """How the network of Table 4 is trained by PowerSign-cd."""
+ALA, TRANSFERRED = "ala", "ala-cifar10"
+BY_ALA: dict[str, Settings] = {
+    "paper": {"period": 200, "measured": 4},
+    # There are 1,500 steps, and so 75 decisions.
+    "local": {"period": 20, "measured": 1},
+    "smoke": {"period": 5, "measured": 1},
+}
+"""How the network of Table 4 is trained by ALA."""
 SECOND = {"epochs": 1, "rate": 1e-4, "schedule": "constant"}
 """How theta is trained between the two runs of MetricOpt."""
 CAPTIONS = {

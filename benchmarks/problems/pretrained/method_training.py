@@ -2,7 +2,6 @@
 
 import copy
 import time
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +29,6 @@ from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import Unit, metric_of
 from metricopt.errors import ConfigError, DivergedError
-from metricopt.losses.contract import Loss
 from metricopt.tasks.examples import Examples
 
 DIGITS = 5
@@ -100,10 +98,11 @@ class Ledger:
 
 
 @dataclass
-class MethodTraining(ABC):
+class MethodTraining:
     """Trains a network by a network method, and notes its course for figures.
 
     Attributes:
+        spec: what determines the network, a `ThetaSpec`.
         by: the network method and the metric it works towards.
         batches: training examples.
         observe: examples on which the metric is queried.
@@ -111,34 +110,25 @@ class MethodTraining(ABC):
         ledger: numbers after every epoch, and the time that the training took.
     """
 
+    spec: Any
     by: TrainedByMethod
     batches: Batches
     observe: Examples
     on_epoch: OnEpoch | None = None
     ledger: Ledger = field(default_factory=Ledger)
 
-    @property
-    @abstractmethod
-    def loss(self) -> Loss:
-        """The loss that fine-tuning follows."""
-
-    @abstractmethod
     def watched(self, network: nn.Module) -> dict[str, float]:
         """Return what is noted of a network after every epoch, for figures alone."""
+        return self._judged(network)
 
     def noted(self, network: nn.Module) -> dict[str, float]:
         """Return what else is noted of the trained network."""
         return {}
 
-    def prepared(self, method: NetworkMethod) -> NetworkMethod:
-        """Return the method with what other trainings gave it, by default nothing."""
-        return method
-
     def train(
         self,
         network: nn.Module,
         training: Training,
-        judge: Callable[[nn.Module], dict[str, float]],
         generator: torch.Generator,
         checkpoints: Callable[..., Checkpoints],
     ) -> Artifact:
@@ -147,22 +137,19 @@ class MethodTraining(ABC):
         Args:
             network: where to start.
             training: length, optimiser and rate.
-            judge: returns facts of how good a network is.
             generator: source of all randomness.
             checkpoints: returns where states are kept, with further things to keep.
 
         Raises:
             ConfigError: if the method moves the threshold, which weights do not keep.
         """
-        method = self.by.method
-        known = NETWORK_METHODS.get(method.name)(on_epoch=self._look)
         validation = Validation(metric_of(self.by.metric), self.observe)
         # The first calls of a process take seconds that belong to no method.
         network.to(self.batches.targets.device)
         predict(copy.deepcopy(network), self.batches.plain(2))
         self.ledger.start()
         try:
-            result = self.prepared(changed(known, method.settings)).train(
+            result = self._method().train(
                 network,
                 self.batches,
                 validation,
@@ -174,11 +161,26 @@ class MethodTraining(ABC):
             return Artifact({}, {DIVERGED: str(error)})
         self.ledger.stop()
         if result.threshold:
-            raise ConfigError(f"{method.name} moves the threshold of its network")
+            name = self.by.method.name
+            raise ConfigError(f"{name} moves the threshold of its network")
         device = self.batches.targets.device
         facts = self._facts(result, validation, training.epochs)
         facts["precision"] = arithmetic(training.precision, device)
-        return kept(result.network, self.loss, judge, facts)
+        return kept(result.network, self.spec.loss(), self._judged, facts)
+
+    def _judged(self, network: nn.Module) -> dict[str, float]:
+        facts: dict[str, float] = self.spec.judge(network, self.observe)
+        return facts
+
+    def _method(self) -> NetworkMethod:
+        """Return the method with its settings, and the policy of its teacher."""
+        unit, teacher = self.by.method, self.spec.teacher
+        settings = dict(unit.settings)
+        if teacher is not None:
+            settings["policy"] = teacher.kept().facts[LEARNED]
+        known = NETWORK_METHODS.get(unit.name)(on_epoch=self._look)
+        method: NetworkMethod = changed(known, settings)
+        return method
 
     def _facts(
         self, result: NetworkResult, validation: Validation, epochs: int

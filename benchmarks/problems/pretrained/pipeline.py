@@ -139,8 +139,8 @@ class PretrainedPipeline(NetworkPipeline):
 
     @property
     def prerequisites(self) -> Sequence[Prerequisite]:
-        """The pre-trained network."""
-        return [self.theta_spec]
+        """The pre-trained network, after those that have to be trained before it."""
+        return [*self.theta_spec.warm, self.theta_spec]
 
     @property
     @abstractmethod

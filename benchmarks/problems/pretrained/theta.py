@@ -6,7 +6,7 @@ being trained, takes precedence over a released one.
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,6 +21,10 @@ from baselines.training.selection import Epoch
 from baselines.training.team import team
 from benchmarks.problems.pretrained.base_weights import BaseWeights, load_base
 from benchmarks.problems.pretrained.kept_training import DIVERGED, KeptTraining
+from benchmarks.problems.pretrained.method_training import (
+    MethodTraining,
+    TrainedByMethod,
+)
 from benchmarks.problems.pretrained.settings import ThetaTraining
 from benchmarks.problems.pretrained.weights import (
     Theta,
@@ -52,6 +56,7 @@ class ThetaSpec(KeptTraining):
         replicate: decides splits and seeds.
         told: facts that a table of released networks shows, by heading.
         at_once: images that the network sees at a time when it is judged.
+        course: trains it by a network method, and says what is noted of the way.
         load: returns the splits of a problem for a replicate.
     """
 
@@ -60,6 +65,7 @@ class ThetaSpec(KeptTraining):
     replicate: int
     told: ClassVar[Mapping[str, str]] = {"error on observe": "observe_mcr"}
     at_once: ClassVar[int] = 128
+    course: ClassVar[type[MethodTraining]] = MethodTraining
     load: ClassVar[Callable[[Any, int], Splits]]
 
     @property
@@ -140,7 +146,23 @@ class ThetaSpec(KeptTraining):
     @property
     def trained_with(self) -> str:
         """What tells its training from others, for its name."""
-        return self.backbone.loss
+        return self.backbone.loss if self.taught is None else self.taught.label
+
+    @property
+    def taught(self) -> TrainedByMethod | None:
+        """The method that trains it; None for the loss alone."""
+        by: TrainedByMethod | None = getattr(self.backbone, "taught", None)
+        return by
+
+    @property
+    def teacher(self) -> "ThetaSpec | None":
+        """The network whose policy its method uses; None for a policy of its own."""
+        return None
+
+    @property
+    def warm(self) -> Sequence["ThetaSpec"]:
+        """The networks that have to be trained before it."""
+        return [] if self.teacher is None else [self.teacher]
 
     @property
     def name(self) -> str:
@@ -150,8 +172,11 @@ class ThetaSpec(KeptTraining):
 
     @property
     def seeds(self) -> Seeds:
-        """Seeds of its training."""
-        return Seeds(self.name)
+        """Seeds of its training: a method begins where the loss alone would."""
+        if self.taught is None:
+            return Seeds(self.name)
+        alone = replace(self.backbone, taught=None)
+        return Seeds(replace(self, backbone=alone).name)
 
     @property
     def seed(self) -> int:
@@ -197,6 +222,8 @@ class ThetaSpec(KeptTraining):
         observe: Examples,
         on_epoch: OnEpoch | None,
     ) -> Artifact:
+        if self.taught is not None:
+            return self._by_method(network, batches, observe, on_epoch)
         run = TrainingRun(
             network,
             self.training_loss(),
@@ -216,6 +243,22 @@ class ThetaSpec(KeptTraining):
         }
         judge = partial(self.judge, observe=observe)
         return kept(run.network, run.loss, judge, facts)
+
+    def _by_method(
+        self,
+        network: nn.Module,
+        batches: Batches,
+        observe: Examples,
+        on_epoch: OnEpoch | None,
+    ) -> Artifact:
+        assert self.taught is not None
+        course = self.course(self, self.taught, batches, observe, on_epoch)
+        return course.train(
+            network,
+            self.recipe.training(),
+            self.seeds.generator(TRAINING),
+            partial(Checkpoints, self.checkpoints, self.digest),
+        )
 
     def make(self, *, quiet: bool = False) -> None:
         """Train it, with a bar of its epochs unless it is to be quiet."""

@@ -1,6 +1,6 @@
 """Retrieval: theta is an embedding network, with FiLM on its last stage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
@@ -11,7 +11,6 @@ from benchmarks.data.listed.contract import LISTED
 from benchmarks.problems.choices import Choice
 from benchmarks.problems.contract import PIPELINES
 from benchmarks.problems.pictured import changed_queries
-from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.pretrained.photographs import Photographs
 from benchmarks.problems.pretrained.pipeline import PretrainedPipeline
 from benchmarks.problems.retrieval.settings import RetrievalSettings
@@ -30,11 +29,6 @@ class RetrievalPipeline(PretrainedPipeline):
     settings_type = RetrievalSettings
     settings: RetrievalSettings
     spec_type = RetrievalThetaSpec
-
-    @property
-    def prerequisites(self) -> Sequence[Prerequisite]:
-        """The network, after the one whose policy it uses, if there is one."""
-        return [*self.theta_spec.warm, self.theta_spec]
 
     @property
     def counted(self) -> tuple[int, int]:

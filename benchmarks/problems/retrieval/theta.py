@@ -1,26 +1,21 @@
 """What determines an embedding network, and how it is trained."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from baselines.embedding_losses.contract import make_embedding_loss
-from baselines.network_methods.contract import NetworkMethod
-from baselines.training.batches import Batches, SampledBatches
-from baselines.training.checkpoint import Checkpoints
-from baselines.training.loop import OnEpoch
+from baselines.training.batches import SampledBatches
 from benchmarks.data.files.decoded import pixels
 from benchmarks.data.listed.contract import LISTED
 from benchmarks.networks.contract import (
     EmbeddingNetwork,
     build_embedding_network,
 )
-from benchmarks.problems.pretrained.method_training import LEARNED, MethodTraining
 from benchmarks.problems.pretrained.photographs import Photographs
-from benchmarks.problems.pretrained.theta import TRAINING, ThetaSpec
+from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.pretrained.weights import device, predicted
 from benchmarks.problems.retrieval.pair_metrics import LISTED_PAIRS
 from benchmarks.problems.retrieval.pairs import FOLDS, drawn_pairs
@@ -30,12 +25,10 @@ from benchmarks.problems.retrieval.settings import (
     RetrievalProblem,
 )
 from benchmarks.problems.splits import Splits
-from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.spec import Unit, metric_of
 from metricopt.errors import DataError
 from metricopt.losses.contract import Loss
-from metricopt.process.seeding import Seeds, make_generator
-from metricopt.tasks.examples import Examples
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.sampling import ClassSampler, HierarchicalSampler
 
 FEWEST = 2
@@ -115,24 +108,12 @@ class RetrievalThetaSpec(ThetaSpec):
         return {"recall@1 on observe": RECALL}
 
     @property
-    def trained_with(self) -> str:
-        """The loss, or the label of the method that trains it."""
-        taught = self.backbone.taught
-        return self.backbone.loss if taught is None else taught.label
-
-    @property
-    def seeds(self) -> Seeds:
-        """Seeds of its training: a method begins where the loss alone would."""
-        alone = replace(self.backbone, taught=None)
-        return Seeds(replace(self, backbone=alone).name)
-
-    @property
-    def warm(self) -> Sequence["RetrievalThetaSpec"]:
-        """The network whose policy is used; empty if the policy learns here."""
+    def teacher(self) -> "RetrievalThetaSpec | None":
+        """The network whose policy is used; None if the policy learns here."""
         source = self.backbone.policy_of
         if source is None:
-            return []
-        return [replace(self, problem=source.problem, backbone=source.backbone)]
+            return None
+        return replace(self, problem=source.problem, backbone=source.backbone)
 
     @property
     def classes(self) -> int:
@@ -187,48 +168,6 @@ class RetrievalThetaSpec(ThetaSpec):
         metric, name = (VERIFIED, VERIFICATION) if self.paired else (CHECKED, RECALL)
         embeddings = predicted(network, observe, self.at_once)
         return {name: metric_of(metric).value(embeddings, observe.targets)}
-
-    def _train(
-        self,
-        network: nn.Module,
-        batches: Batches,
-        observe: Examples,
-        on_epoch: OnEpoch | None,
-    ) -> Artifact:
-        taught = self.backbone.taught
-        if taught is None:
-            return super()._train(network, batches, observe, on_epoch)
-        method = _Course(taught, batches, observe, on_epoch)
-        method.spec = self
-        return method.train(
-            network,
-            self.recipe.training(),
-            partial(self.judge, observe=observe),
-            self.seeds.generator(TRAINING),
-            partial(Checkpoints, self.checkpoints, self.digest),
-        )
-
-
-class _Course(MethodTraining):
-    """Notes what is told of the network on observe; see `MethodTraining`."""
-
-    spec: RetrievalThetaSpec
-
-    @property
-    def loss(self) -> Loss:
-        """The loss whose sampling the method uses."""
-        return self.spec.loss()
-
-    def watched(self, network: nn.Module) -> dict[str, float]:
-        """Return what is told of a network on observe."""
-        assert isinstance(self.observe, Photographs)
-        return self.spec.judge(network, self.observe)
-
-    def prepared(self, method: NetworkMethod) -> NetworkMethod:
-        """Return the method with the policy of another network, if it has one."""
-        for source in self.spec.warm:
-            return replace(method, policy=source.kept().facts[LEARNED])
-        return method
 
 
 @torch.no_grad()

@@ -1,12 +1,10 @@
 """What determines theta of a structured problem, and how it is trained."""
 
-from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 
 from baselines.training.batches import Batches
-from baselines.training.checkpoint import Checkpoints
 from baselines.training.loop import OnEpoch
 from baselines.training.prediction import predict_examples
 from baselines.validation import labels
@@ -14,7 +12,7 @@ from benchmarks.problems.pretrained.method_training import (
     OBSERVE_LOSS,
     MethodTraining,
 )
-from benchmarks.problems.pretrained.theta import TRAINING, ThetaSpec
+from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.pretrained.weights import predicted
 from benchmarks.problems.splits import Splits
 from benchmarks.problems.structured.contract import (
@@ -29,10 +27,25 @@ from metricopt.losses.contract import Loss
 from metricopt.process.seeding import Seeds
 
 
+class _Course(MethodTraining):
+    """Notes the metrics and the usual loss of every epoch on observe."""
+
+    def watched(self, network: nn.Module) -> dict[str, float]:
+        """Return all metrics of the modality, and the usual loss, on observe."""
+        modality: Modality = self.spec.modality
+        outputs, targets = predict_examples(network, self.observe), labels(self.observe)
+        found = {
+            unit.label: metric_of(unit).value(outputs, targets)
+            for unit in modality.metrics
+        }
+        return found | {OBSERVE_LOSS: float(modality.loss(outputs, targets))}
+
+
 class StructuredThetaSpec(ThetaSpec):
     """Examples, the network with the method that trains it, and the replicate."""
 
     kind = "structured-theta"
+    course = _Course
     problem: StructuredProblem
     backbone: StructuredBackbone
 
@@ -52,11 +65,6 @@ class StructuredThetaSpec(ThetaSpec):
     def at_once(self) -> int:  # type: ignore[override]
         """Examples that the network sees at a time when it is judged."""
         return self.modality.at_once
-
-    @property
-    def trained_with(self) -> str:
-        """The label of the method that trains it."""
-        return self.backbone.taught.label
 
     @property
     def seeds(self) -> Seeds:
@@ -101,40 +109,8 @@ class StructuredThetaSpec(ThetaSpec):
     def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
         """Train the network, continuing from its checkpoint; see `ThetaSpec.train`."""
         splits = self.splits()
-        method = _Course(
-            self.backbone.taught,
-            self.batches(splits, self.recipe),
-            splits.observe,
-            on_epoch,
-        )
-        method.modality = self.modality
-        return method.train(
-            self.start(splits),
-            self.recipe.training(),
-            partial(self.judge, observe=splits.observe),
-            self.seeds.generator(TRAINING),
-            partial(Checkpoints, self.checkpoints, self.digest),
-        )
-
-
-class _Course(MethodTraining):
-    """Notes the metrics and the usual loss of every epoch on observe."""
-
-    modality: Modality
-
-    @property
-    def loss(self) -> Loss:
-        """The usual loss."""
-        return self.modality.loss
-
-    def watched(self, network: nn.Module) -> dict[str, float]:
-        """Return all metrics of the modality, and the usual loss, on observe."""
-        outputs, targets = predict_examples(network, self.observe), labels(self.observe)
-        found = {
-            unit.label: metric_of(unit).value(outputs, targets)
-            for unit in self.modality.metrics
-        }
-        return found | {OBSERVE_LOSS: float(self.loss(outputs, targets))}
+        network, batches = self.start(splits), self.batches(splits, self.recipe)
+        return self._by_method(network, batches, splits.observe, on_epoch)
 
 
 def _fact(metric: str) -> str:

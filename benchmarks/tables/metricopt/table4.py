@@ -10,10 +10,11 @@ from dataclasses import replace
 from benchmarks.problems.photographs import tiers
 from benchmarks.problems.problem import STEP_QUERIES, Problem
 from benchmarks.report.columns import Column
-from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
-from benchmarks.rows.controls import CROSS_ENTROPY, finetuned
+from benchmarks.rows.contract import LOSS_ONLY, Row, Run
+from benchmarks.rows.controls import finetuned
 from benchmarks.rows.learned_optimizers import LEARNED
 from benchmarks.rows.metricopt import METRICOPT, metricopt
+from benchmarks.rows.photograph_networks import RMSPROP, powersign
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.parts import NATURAL, brief_place, finetuning_fields
 from benchmarks.tables.registry import EXPERIMENTS
@@ -26,31 +27,6 @@ TRANSFER_NOTE = (
     "the queries that its value function was learned with were made on that network, "
     "and are not counted here"
 )
-
-RMSPROP = replace(
-    CROSS_ENTROPY,
-    name="rmsprop",
-    label="RMSProp + CE, untouched (phi = 0)",
-    paper={"Table 4": "rmsprop"},
-)
-
-
-def _powersign(tier: str) -> Row:
-    def on(problem: Problem) -> Problem:
-        assert isinstance(problem, tiers.ImageNet)
-        return problem.trained(tiers.POWERSIGN[tier])
-
-    return Row(
-        "powersign",
-        "PowerSign-cd",
-        "networks",
-        run=CROSS_ENTROPY.run,
-        base=(UNTOUCHED,),
-        paper={"Table 4": "powersign-cd"},
-        note="another network, trained with it from the start",
-        compared=False,
-        on=on,
-    )
 
 
 def _transferred(tier: str, source: str, words: str, paper_row: str) -> Row:
@@ -94,7 +70,8 @@ SECOND_RUN = Row(
 )
 
 
-def _column(tier: str, problem: tiers.ImageNet, metric: Unit) -> Column:
+def column(tier: str, problem: tiers.ImageNet, metric: Unit) -> Column:
+    """Return the column of an accuracy."""
     return Column(
         f"{problem.name}/{metric.label}",
         metric.label,
@@ -108,7 +85,7 @@ def _column(tier: str, problem: tiers.ImageNet, metric: Unit) -> Column:
 def _place(tier: str, problem: tiers.ImageNet) -> Place:
     own = (
         RMSPROP,
-        _powersign(tier),
+        powersign(tier),
         _transferred(tier, tiers.SMALLER, "ResNet-18", "metricopt-resnet18"),
         _transferred(tier, tiers.ELSEWHERE, "CIFAR-10", "metricopt-cifar10"),
     )
@@ -130,7 +107,7 @@ def table4(tier: str) -> Table:
         ),
         convention="All runs work towards the error rate, 1 - top-1.",
         blocks=NATURAL,
-        columns=tuple(_column(tier, problem, metric) for metric in SHOWN),
+        columns=tuple(column(tier, problem, metric) for metric in SHOWN),
         paper_table="Table 4",
         **finetuning_fields(size, 15, untouched=RMSPROP.name),
         notes=NOTES,

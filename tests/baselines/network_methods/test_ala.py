@@ -262,9 +262,7 @@ def test_a_period_holds_its_measurements():
 )
 def test_rewards_are_of_metric_or_loss_on_one_of_two_splits(reward, split, made):
     training = replace(LONGER, keep_best=False)
-    result, validation = trained(
-        training, period=5, reward=reward, rewarded_on=split
-    )
+    result, validation = trained(training, period=5, reward=reward, rewarded_on=split)
     assert dict(validation.meter.made) == made
     # What is measured first is not compared with anything.
     assert len(result.notes["rewards"]) == 5

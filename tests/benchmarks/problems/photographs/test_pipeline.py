@@ -34,6 +34,7 @@ from tests.benchmarks.problems.pipeline_cases import smoke_pipeline, smoke_spec
 
 spec_of = partial(smoke_spec, "table4")
 pipeline_of = cache(partial(smoke_pipeline, "table4"))
+ala_pipeline_of = cache(partial(smoke_pipeline, "ala-table4"))
 
 
 def test_the_data_set_says_which_images_are_the_test():
@@ -183,3 +184,28 @@ def test_film_commutes_with_the_pooling(name):
     torch.testing.assert_close(*outputs)
     assert not torch.equal(outputs[0][0], outputs[0][1])
     assert numbers[0] < numbers[1]
+
+
+def test_ala_begins_where_cross_entropy_does_and_keeps_its_policy():
+    plain, taught = (ala_pipeline_of(row).theta_spec for row in ("rmsprop", "ala"))
+    assert taught.name == plain.name.replace("rmsprop", "rmsprop-ala")
+    first, second = plain.fresh().state_dict(), taught.fresh().state_dict()
+    assert all(torch.equal(second[name], value) for name, value in first.items())
+    facts = taught.trained_here().facts
+    # 30 steps, a decision every 5: five rewarded.
+    assert facts["queries"] == {"observe": 5}
+    assert len(facts["notes"]["course_mcr"]) == 2
+    assert facts["learned"]
+
+
+def test_a_policy_of_other_images_is_used_as_it_is():
+    teacher, taught = ala_pipeline_of("ala-cifar10").prerequisites
+    assert teacher.problem.dataset == "digits"
+    assert taught.warm == [teacher]
+    facts = taught.trained_here().facts
+    assert facts["learned"] == teacher.kept().facts["learned"]
+    assert facts["queries"] == {}
+    run = run_arm(
+        smoke_spec("ala-table4", "ala-cifar10"), ala_pipeline_of("ala-cifar10")
+    )
+    assert run.queries == 0
