@@ -53,7 +53,7 @@ from baselines.validation import labels
 from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
 
-Form = Literal["policy", "noise", "confusion"]
+Form = Literal["policy", "noise", "confusion", "level"]
 SecondRun = Literal["none", "reuse", "finetune"]
 LossName = Literal["class-correlation", "distance-mixture", "focal-weighting"]
 Framework = Literal["triplet", "margin"]
@@ -95,7 +95,9 @@ class AdaptiveLossAlignment(NetworkMethod):
         literal: whether the loss is eq. 6 as it is printed; see `class_correlation`.
         form: what sets the loss parameters: the "policy"; "noise", the default with 10
             % noise, fixed; or, of classes alone, "confusion", eq. 7 in units of log C,
-            at most 1.
+            at most 1, or "level", 1 for the true class and `level` for all others,
+            fixed.
+        level: loss parameter of pairs of classes, of form "level" alone.
         children: networks that share the controller; the first one is returned, the
             others begin with random weights.
         batched: whether the children are computed as one; see `Children`.
@@ -118,6 +120,7 @@ class AdaptiveLossAlignment(NetworkMethod):
     updates: int = 1
     literal: bool = False
     form: Form = "policy"
+    level: float = 0.0
     children: int = 1
     batched: bool = False
     second: SecondRun = "none"
@@ -138,6 +141,7 @@ class AdaptiveLossAlignment(NetworkMethod):
             measured=">= 1",
             updates=">= 1",
             children=">= 1",
+            level="in [-1, 1]",
         )
         require_choice("form", self.form, Form)
         require_choice("second", self.second, SecondRun)
@@ -147,12 +151,11 @@ class AdaptiveLossAlignment(NetworkMethod):
         require_choice("reward", self.reward, Rewarded)
         require_choice("rewarded_on", self.rewarded_on, Split)
         classes = self.loss == "class-correlation"
-        if not classes and (
-            self.literal or self.form == "confusion" or self.reward == "loss"
-        ):
+        fixed = self.form in ("confusion", "level")
+        if not classes and (self.literal or fixed or self.reward == "loss"):
             raise ConfigError(
-                "literal, form 'confusion' and reward 'loss' are of the loss of "
-                f"classes, got loss {self.loss!r}"
+                "literal, forms 'confusion' and 'level' and reward 'loss' are of the "
+                f"loss of classes, got loss {self.loss!r}"
             )
         if self.form == "policy" and APART * (self.measured - 1) >= self.period:
             raise ConfigError(
@@ -237,6 +240,8 @@ class _Alignment(Hooks):
         self.adapted = settings.adapted(given)
         noise = NOISE if settings.form == "noise" else 0.0
         phi = self.adapted.start(settings.children, noise, given.generator)
+        if settings.form == "level":
+            phi = phi.where(phi > 0, settings.level)
         self.phi = phi.to(given.batches.targets.device)
         observe = self.observe if given.training.keep_best else None
         self.run = given.run(children, self.loss, observe)
@@ -274,7 +279,9 @@ class _Alignment(Hooks):
         self._snapshot(step, steps)
         age, form = -step % self.settings.period, self.settings.form
         measured = range(0, APART * self.settings.measured, APART)
-        if form == "noise" or age not in measured or (age and form == "confusion"):
+        if form in ("noise", "level") or age not in measured:
+            return
+        if age and form == "confusion":
             return
         if step + age >= steps:  # the end of the period is not reached
             return

@@ -194,6 +194,7 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "self-paced-global": ("self-paced", {"form": "global"}),
     "ala-noise": ("ala", {"form": "noise"}),
     "ala-confusion": ("ala", {"form": "confusion"}),
+    "ala-level": ("ala", {"form": "level"}),
     "ala-literal": ("ala", {"literal": True}),
     "ala-reuse": ("ala", {"second": "reuse"}),
     "ala-finetune": ("ala", {"second": "finetune"}),

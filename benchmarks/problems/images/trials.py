@@ -1,9 +1,9 @@
 """Short trainings by which settings of network methods are chosen, on observe alone.
 
 Every method that is tuned has as many: its usual settings at three rates, and one
-alternative at the usual rate. A trial at tier local trains ResNet-20 for ten epochs,
-for all methods alike. What each reached is a line of a file; what is chosen stands in
-`method_networks`, and a test compares both.
+alternative at the usual rate; or four settings at that rate. A trial at tier local
+trains ResNet-20 for ten epochs, for all methods alike. What each reached is a line of a
+file; what is chosen stands in `method_networks`, and a test compares both.
 """
 
 import math
@@ -32,6 +32,8 @@ RATES = (0.5, 1.0, 2.0)
 """Rates that are tried, in units of the usual one."""
 PAPERS_ALA = Tuned(settings={"period": 200, "measured": 4, "updates": 1})
 PAPERS_SLOPE = Tuned(settings={"fitting": {"unit_slope": False}})
+LEVELS = {"ala-level": [Tuned(settings={"level": x}) for x in (-1.0, -0.3, 0.1, 0.3)]}
+"""A ceiling of ALA: the best of four loss parameters of pairs, at the usual rate."""
 ALTERNATIVES: Mapping[str, Tuned] = {
     CE: Tuned(rate=0.05),
     "self-paced": Tuned(settings={"start": 0.8}),
@@ -88,9 +90,10 @@ def trials(tier: str = "local") -> list[Trial]:
     whole = replace(usual, network=network, pretraining=short)
     data = MethodImages.of(cifar10(tier), tier, whole=True).here(offline=True).data
     found = []
-    for method, alternative in ALTERNATIVES.items():
-        rates = [Tuned(rate=factor * short.rate) for factor in RATES]
-        for tuned in (*rates, alternative):
+    rates = [Tuned(rate=factor * short.rate) for factor in RATES]
+    tuned_by = {method: [*rates, other] for method, other in ALTERNATIVES.items()}
+    for method, tried in (tuned_by | LEVELS).items():
+        for tuned in tried:
             sized = replace(whole, tuned={method: tuned})
             backbone = MethodNetwork(method, whole=True).sized(sized, data)
             found.append(Trial(method, tuned, ImageThetaSpec(data, backbone, 0)))

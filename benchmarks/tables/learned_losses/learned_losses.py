@@ -23,6 +23,7 @@ TABLE = MethodTable(
         "ala-literal-multi",
         "ala-noise",
         "ala-confusion",
+        "ala-level",
         "ala",
         "ala-multi",
         "ala-reuse",

@@ -273,3 +273,12 @@ def test_a_reward_by_a_loss_needs_classes():
     message = "reward 'loss' are of the loss of classes, got loss 'focal-weighting'"
     with pytest.raises(ConfigError, match=message):
         AdaptiveLossAlignment(loss="focal-weighting", reward="loss")
+
+
+def test_a_level_is_that_of_all_pairs_and_stays():
+    result, validation = trained(form="level", level=-0.3)
+    last = torch.tensor(result.notes["phi"]).view(-1, 4, 4)[-1]
+    assert torch.equal(last.diagonal(), torch.ones(4))
+    assert set(last[~torch.eye(4, dtype=torch.bool)].tolist()) == {last[0, 1].item()}
+    assert last[0, 1].item() == pytest.approx(-0.3)
+    assert dict(validation.meter.made) == {"observe": 3}
