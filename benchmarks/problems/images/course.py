@@ -1,5 +1,7 @@
 """Training of image networks by a network method, with its course."""
 
+import math
+
 from torch import nn
 
 from baselines.training.prediction import predict, predict_examples
@@ -15,7 +17,10 @@ WATCHED = (Unit("mcr"), Unit("aucpr"))
 """Metrics whose values on observe are noted after every epoch, for figures alone."""
 LEARNED = 5_000
 """Training images on which loss and error on the training split are noted."""
-TRAIN_ERROR, TRAIN_LOSS = "train_error", "train_loss"
+TRAIN_ERROR, TRAIN_LOSS, UNLIKELY = "train_error", "train_loss", "train_unlikely"
+RARE = 0.1
+"""Probability of the true class below which an image is unlikely to a network: there
+the slope of ALA's printed loss is less than a third of cross-entropy's."""
 
 
 class ImageMethodTraining(MethodTraining):
@@ -40,5 +45,10 @@ class ImageMethodTraining(MethodTraining):
         outputs = predict(network, self.batches.plain(count))
         targets = self.batches.targets[:count]
         wrong = outputs.argmax(1) != targets
-        loss = nn.functional.cross_entropy(outputs, targets)
-        return {TRAIN_LOSS: float(loss), TRAIN_ERROR: float(wrong.double().mean())}
+        losses = nn.functional.cross_entropy(outputs, targets, reduction="none")
+        unlikely = losses > -math.log(RARE)
+        return {
+            TRAIN_LOSS: float(losses.mean()),
+            TRAIN_ERROR: float(wrong.double().mean()),
+            UNLIKELY: float(unlikely.double().mean()),
+        }
