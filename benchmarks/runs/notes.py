@@ -14,3 +14,7 @@ META_STEPS = "meta_training_steps"
 """Gradient steps of all runs of the meta-training of an optimizer."""
 SURFACE = "surface"
 """Loss and metric on a plane through solutions, and on the way to each of them."""
+SURFACES, SURFACE_SIDE, SURFACE_RADIUS = "course_surfaces", 9, 1.0
+"""Cross-entropy of a network in training on square grids around its weights, flat, at
+equal distances in epochs; points along each direction, and its ends, in norms of the
+filters."""

@@ -6,11 +6,14 @@ from torch import nn
 
 from baselines.training.prediction import predict, predict_examples
 from baselines.validation import labels
+from benchmarks.problems.images.loss_surface import loss_surface
 from benchmarks.problems.pretrained.method_training import (
+    COURSE,
     DIGITS,
     OBSERVE_LOSS,
     MethodTraining,
 )
+from benchmarks.runs.notes import SURFACES
 from benchmarks.runs.spec import Unit, metric_of
 
 WATCHED = (Unit("mcr"), Unit("aucpr"))
@@ -21,6 +24,14 @@ TRAIN_ERROR, TRAIN_LOSS, UNLIKELY = "train_error", "train_loss", "train_unlikely
 RARE = 0.1
 """Probability of the true class below which an image is unlikely to a network: there
 the slope of ALA's printed loss is less than a third of cross-entropy's."""
+
+
+SURFACED = ("ce", "ala-mcr", "ala-literal-mcr")
+"""Labels of the trainings whose loss surfaces are noted, and where."""
+LOOKS = 6
+"""Surfaces of a training."""
+SHOWN = 500
+"""Training images that a surface is of."""
 
 
 class ImageMethodTraining(MethodTraining):
@@ -34,6 +45,19 @@ class ImageMethodTraining(MethodTraining):
         }
         loss = nn.functional.cross_entropy(outputs, targets)
         return found | {OBSERVE_LOSS: float(loss)} | self._fitted(network)
+
+    def drawn(self, network: nn.Module, number: int) -> dict[str, list[float]]:
+        """Return the loss surface at a few epochs, along the same two directions.
+
+        They are those of all methods: the images too are the first ones, as they are.
+        """
+        every = max(1, self.spec.recipe.epochs // LOOKS)
+        if self.by.label not in SURFACED or number % every:
+            return {}
+        inputs, targets = self.batches.plain(SHOWN), self.batches.targets[:SHOWN]
+        generator = self.spec.seeds.generator("loss surface")
+        surface = loss_surface(network, inputs, targets, generator)
+        return {SURFACES.removeprefix(f"{COURSE}_"): surface.flatten().tolist()}
 
     def noted(self, network: nn.Module) -> dict[str, float]:
         """Return the error rate on training images without augmentation."""

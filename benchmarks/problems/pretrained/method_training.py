@@ -59,7 +59,8 @@ class Ledger:
     """What is noted of a training beside its weights: its course, and its time.
 
     Attributes:
-        course: numbers after every epoch, by name of the line.
+        course: numbers after every epoch, by name of the line; first the lines that
+            have one number an epoch.
         spent: seconds by the wall and by all cores, until the clock was last stopped.
             The latter do not depend on what else a machine does.
     """
@@ -120,6 +121,15 @@ class MethodTraining:
     def watched(self, network: nn.Module) -> dict[str, float]:
         """Return what is noted of a network after every epoch, for figures alone."""
         return self._judged(network)
+
+    def drawn(self, network: nn.Module, number: int) -> dict[str, list[float]]:
+        """Return further numbers after an epoch, as many as it takes to draw them.
+
+        Args:
+            network: as it is then.
+            number: epochs that are over.
+        """
+        return {}
 
     def noted(self, network: nn.Module) -> dict[str, float]:
         """Return what else is noted of the trained network."""
@@ -187,9 +197,11 @@ class MethodTraining:
     ) -> dict[str, object]:
         """Return what is known of a training that is over."""
         # Of a method that trains several times, the last training is shown.
+        lines = self.ledger.course
+        trained = len(next(iter(lines.values()), ()))
         course = {
-            f"{COURSE}_{name}": line[-epochs:]
-            for name, line in self.ledger.course.items()
+            f"{COURSE}_{name}": line[len(line) * (trained - epochs) // trained :]
+            for name, line in lines.items()
         }
         seconds, core_seconds = self.ledger.spent
         facts: dict[str, object] = {
@@ -213,6 +225,7 @@ class MethodTraining:
         self.ledger.stop()
         if isinstance(network, Children):
             network = network.network(0)
-        for name, value in self.watched(network).items():
-            self.ledger.course[name].append(round(float(value), DIGITS))
+        noted = {name: [value] for name, value in self.watched(network).items()}
+        for name, values in (noted | self.drawn(network, epoch.number)).items():
+            self.ledger.course[name] += [round(float(v), DIGITS) for v in values]
         self.ledger.start()

@@ -1,13 +1,18 @@
 """Sections and figures of networks that methods train, from hand-written notes."""
 
+import numpy as np
+import pytest
+
 from benchmarks.report.cells import judge
 from benchmarks.report.figures.drawing import draw_all
+from benchmarks.report.figures.loss_surfaces import shape_of
 from benchmarks.report.sections.noted import (
     AGREEMENT,
     TRAINING,
     rank_agreement,
     training_cost,
 )
+from benchmarks.runs.notes import SURFACE_RADIUS, SURFACE_SIDE
 from tests.benchmarks.report.report_cases import (
     LAYOUT,
     LOSS_ONLY,
@@ -127,6 +132,36 @@ def test_optimisation_and_generalisation_are_three_panels():
     assert {"loss only", "MetricOpt"} <= set(legend)
     # One row has nothing to be compared with, and many cannot be told apart.
     assert name not in draw_all(LAYOUT, records[:2])
+
+
+def test_the_shape_of_a_surface_is_that_of_known_ones():
+    side = np.linspace(-SURFACE_RADIUS, SURFACE_RADIUS, SURFACE_SIDE)
+    x, y = np.meshgrid(side, side, indexing="ij")
+    bowl, saddle, plane = x**2 + 3 * y**2, x**2 - y**2, 2 * x + y
+    steep = 1 + (2 * x) ** 2 + (6 * y) ** 2
+    found = shape_of(bowl)
+    assert found["curvature"] == pytest.approx((12 / steep**2)[1:-1, 1:-1].mean())
+    assert found["negative"] == 0
+    assert found["ratio"] == pytest.approx(1 / 3)
+    found = shape_of(saddle)
+    assert found["curvature"] < 0
+    assert (found["negative"], found["ratio"]) == (1, pytest.approx(1))
+    assert shape_of(plane)["curvature"] == pytest.approx(0)
+    assert shape_of(x * y)["negative"] == 1
+
+
+def test_loss_surfaces_are_drawn_over_epochs():
+    bowl = [float(1 + a**2 + b**2) for a in range(-4, 5) for b in range(-4, 5)]
+    notes = {"course_surfaces": 2 * bowl, "course_mcr": [0.5, 0.4, 0.3, 0.2]}
+    records = [trained("metricopt", number, **notes) for number in range(2)]
+    drawn = draw_all(LAYOUT, records)
+    first, second, _ = drawn["loss_surfaces-balanced"].axes
+    assert [panel.get_title() for panel in (first, second)] == ["epoch 2", "epoch 4"]
+    curvature, bends, ratio = drawn["surface_curvature-balanced"].axes
+    (line,) = curvature.get_lines()
+    assert line.get_xdata().tolist() == [2, 4]
+    assert bends.get_lines()[0].get_ydata().tolist() == [0, 0]
+    assert ratio.get_ylabel() == "mean of least over greatest curvature"
 
 
 def test_weights_of_a_loss_are_lines_over_steps():

@@ -9,7 +9,7 @@ from benchmarks.problems.images.method_networks import FORM_OF, WHOLE, Tuned
 from benchmarks.problems.images.trials import FILE, best, trials
 from benchmarks.problems.pretrained import trial_file
 from benchmarks.problems.pretrained.trial_file import TrialFile
-from benchmarks.tables.learned_losses import ala_fig3
+from benchmarks.tables.learned_losses import ala_figs
 from benchmarks.tables.learned_losses.learned_losses import TABLE
 from metricopt.errors import DivergedError
 
@@ -18,7 +18,7 @@ def test_every_method_has_as_many_trials_or_says_whose_choice_it_has():
     every = trials("smoke")
     counts = Counter(trial.method for trial in every)
     assert set(counts.values()) == {4}
-    trained = {*TABLE.methods, *ala_fig3.TABLE.methods}
+    trained = {*TABLE.methods, *ala_figs.TABLE.methods}
     assert trained == {*counts, *FORM_OF, "moew"}
     assert set(FORM_OF.values()) < set(counts)
     assert len({trial.network.digest for trial in trials("smoke")}) == sum(
