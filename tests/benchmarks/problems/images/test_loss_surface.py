@@ -1,4 +1,4 @@
-"""Loss surfaces: directions with the norms of filters, and a grid around the network."""
+"""Loss surfaces: directions with the norms of filters, and a grid of losses."""
 
 import copy
 
