@@ -23,7 +23,8 @@ from pathlib import Path
 from benchmarks.runs.record import FIELD, VOLATILE, RunRecord
 from metricopt.errors import DataError, MetricOptError
 
-VOLATILE_FILES = ("records.jsonl", "time.md")
+VOLATILE_FILES = ("records.jsonl", "time.md", "metric_over_seconds")
+"""Beginnings of the names of files of a report that hold seconds."""
 LAST_LINES = 5
 
 
@@ -202,7 +203,7 @@ def _report_files(results: Path) -> dict[str, bytes]:
         for path in results.rglob("*")
         # A kill may leave the temporary file of an atomic write, which is hidden.
         if path.is_file()
-        and path.name not in VOLATILE_FILES
+        and not path.name.startswith(VOLATILE_FILES)
         and not path.name.startswith(".")
     }
 
