@@ -1,9 +1,9 @@
 """Runs on a cluster of Ray, which decides where and when each of them is made.
 
 A run is a task. What runs share is a task before them: a network, the features of a
-problem, what the first run of several prepares. Ray starts a task when what it needs is
-there, and starts it again elsewhere if its worker is lost. This process alone writes
-records.
+problem that several need, what the first run of several prepares. Ray starts a task
+when what it needs is there, and starts it again elsewhere if its worker is lost. This
+process alone writes records.
 """
 
 import os
@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
 from benchmarks.arms.contract import ARMS
 from benchmarks.execution import remote
 from benchmarks.execution.connection import connected
-from benchmarks.execution.networks import networks_of
+from benchmarks.execution.networks import networks_of, units_of
 from benchmarks.execution.planned import longest_first, preparation
 from benchmarks.execution.runner import missing_runs, progress
 from benchmarks.problems.contract import Pipeline, make_pipeline
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.runs.artifacts import noted, packed
-from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.environment import commit
 from benchmarks.runs.paths import VARIABLES
 from benchmarks.runs.record import RunRecord
@@ -39,6 +39,10 @@ GPU_BYTES = 16 * 10**9
 """Memory of the smallest GPU that runs are made on."""
 SECONDS = 1.0
 """How often an interrupt is noticed while nothing ends."""
+
+
+Place = tuple[str, int]
+"""A pipeline: its settings as JSON, and its replicate."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,8 @@ class _Tasks:
                 "expected a cluster with at least one core; start Ray with --num-cpus"
             )
         self._networks: dict[str, Shared] = {}
-        self._pipelines: dict[str, Shared] = {}
+        self._pipelines: dict[Place, Shared] = {}
+        self._uses: Counter[Place] = Counter()
         self._prepared: dict[str, Shared] = {}
 
     def runs(self, specs: Sequence[RunSpec], seconds: Mapping[str, float]) -> list[Any]:
@@ -125,6 +130,7 @@ class _Tasks:
         # Ray starts what could start at once in the order it comes.
         line = longest_first(specs, seconds)
         count = Counter(map(preparation, line))
+        self._uses.update(place for spec in line for place in units_of(spec))
         return [self._run(spec, count[preparation(spec)] > 1) for spec in line]
 
     def _train(self, network: Prerequisite) -> None:
@@ -150,12 +156,20 @@ class _Tasks:
         found = (self._networks.get(network.digest) for network in networks)
         return [shared for shared in found if shared is not None]
 
-    def _encode(self, unit: Unit, replicate: int) -> Shared:
-        """Let the features of a pipeline be made, once."""
-        key = canonical([encode(unit), replicate])
-        if key not in self._pipelines:
-            pipeline = make_pipeline(unit, replicate)
-            before = self._made(pipeline.prerequisites)
+    def _encode(self, place: Place, unit: Unit) -> list[Shared]:
+        """Let the features of a pipeline be made, once.
+
+        A single run makes its own: they can be gigabytes, which it alone reads.
+
+        Returns:
+            What has to be there before a run on the pipeline.
+        """
+        _, replicate = place
+        pipeline = make_pipeline(unit, replicate)
+        before = self._made(pipeline.prerequisites)
+        if self._uses[place] == 1:
+            return before
+        if place not in self._pipelines:
             names, files = self._submit(
                 remote.encode,
                 (unit, replicate),
@@ -163,8 +177,8 @@ class _Tasks:
                 num_returns=2,
                 **self._needs(pipeline),
             )
-            self._pipelines[key] = Shared(names, files)
-        return self._pipelines[key]
+            self._pipelines[place] = Shared(names, files)
+        return [self._pipelines[place]]
 
     def _run(self, spec: RunSpec, shares: bool) -> Any:
         """Let a run be made; return the reference to its record.
@@ -173,8 +187,8 @@ class _Tasks:
             spec: the run.
             shares: whether others need what it prepares; the first makes it.
         """
-        units = filter(None, (spec.pipeline, spec.arm.source))
-        before = [self._encode(unit, spec.replicate) for unit in units]
+        parts = (self._encode(place, unit) for place, unit in units_of(spec).items())
+        before = list(chain.from_iterable(parts))
         before += self._made(ARMS.get(spec.arm.kind).needs(spec))
         key = preparation(spec)
         leads = shares and bool(key) and key not in self._prepared

@@ -20,7 +20,7 @@ from benchmarks.execution.processes import run_groups
 from benchmarks.problems.contract import Pipeline, make_pipeline
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.runs.codec import canonical, encode
-from benchmarks.runs.spec import RunSpec
+from benchmarks.runs.spec import RunSpec, Unit
 from metricopt.errors import DivergedError
 
 
@@ -44,13 +44,17 @@ def networks_of(specs: Sequence[RunSpec]) -> list[Prerequisite]:
 
 def pipelines_of(specs: Sequence[RunSpec]) -> list[Pipeline]:
     """Return the pipelines of specs, and those they transfer from, each once."""
-    found = {
-        (canonical(encode(unit)), spec.replicate): unit
-        for spec in specs
-        for unit in (spec.pipeline, spec.arm.source)
-        if unit is not None
-    }
+    found = {place: unit for spec in specs for place, unit in units_of(spec).items()}
     return [make_pipeline(unit, replicate) for (_, replicate), unit in found.items()]
+
+
+def units_of(spec: RunSpec) -> dict[tuple[str, int], Unit]:
+    """Return the pipeline of a spec and that it transfers from, by settings and place.
+
+    Keys are the settings as JSON, and the replicate.
+    """
+    units = [unit for unit in (spec.pipeline, spec.arm.source) if unit is not None]
+    return {(canonical(encode(unit)), spec.replicate): unit for unit in units}
 
 
 def prepare(specs: Sequence[RunSpec]) -> None:

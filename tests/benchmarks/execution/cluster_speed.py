@@ -1,7 +1,7 @@
 """Time a table on one worker and on two, and hold it against what `plan` predicts.
 
-`python -m tests.benchmarks.execution.cluster_speed` starts it; it needs Ray, and a
-machine with two cores that are free.
+`python -m tests.benchmarks.execution.cluster_speed` starts it, with a table and one of
+its columns if it is not to be Table 3; it needs Ray, and two cores that are free.
 """
 
 import os
@@ -19,6 +19,7 @@ from tests.benchmarks.execution.local_cluster import (
     local_cluster,
     wait_for,
 )
+from tests.benchmarks.execution.ways import COLUMN, HERE
 
 
 def timed(command: Sequence[str], site: Sandbox) -> tuple[float, list[RunRecord]]:
@@ -43,11 +44,17 @@ def prediction(records: Sequence[RunRecord], workers: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the seconds of both, and by how much two workers are faster."""
     accepted = parser("tests.benchmarks.execution.cluster_speed")
+    accepted.add_argument("table", nargs="?", default="table3")
+    accepted.add_argument("--tier", default="smoke")
+    accepted.add_argument("--column", default="", help="the only one that is run")
     accepted.add_argument("--replicates", default="2")
     accepted.add_argument("--port", type=int, default=6431)
     options = accepted.parse_args(arguments)
-    os.environ.update(environment_with_token())
-    command = (sys.executable, "-P", "-m", "benchmarks", "table3", "--tier", "smoke")
+    os.environ.update(environment_with_token() | {"OMP_NUM_THREADS": "1"})
+    command = (sys.executable, "-P", "-m", "benchmarks")
+    if options.column:
+        command, os.environ[COLUMN] = HERE, options.column
+    command += (options.table, "--tier", options.tier)
     command += ("--replicates", options.replicates)
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
