@@ -125,8 +125,8 @@ def loss_surfaces(
     return titled(
         figure,
         f"{layout.title} ({block.label}):\nloss surfaces in training along two "
-        "filter-normalised directions, first replicate.\nIn the middle of each the "
-        "network itself; at the edges its filters have changed by their own norm.",
+        "filter-normalised directions, first replicate.\nMiddle: the network itself. "
+        "Edges: filters are changed by their own norm.",
         "medium",
     )
 
