@@ -163,8 +163,10 @@ FITTED = {
     "course_train_loss": "cross-entropy on training images, in nats",
     "course_train_error": "error on training images",
     "course_mcr": "error on observe",
+    "course_train_unlikely": "training images, p < .1 of the true class",
 }
 """Notes with a number an epoch that tell optimisation from generalisation; axes."""
+FITTED_ON_TRAIN = "course_train"
 FEW = 8
 """Rows that such a figure has room for."""
 
@@ -184,7 +186,7 @@ def optimization_and_generalization(
         for name in FITTED
         if (curve := _curve(of_row(own, row.name), name)) is not None
     }
-    labels = {label for label, name in lines if name in list(FITTED)[:2]}
+    labels = {label for label, name in lines if name.startswith(FITTED_ON_TRAIN)}
     if not 1 < len(labels) <= FEW:
         return None
     figure, panels = make_free_panels(len(FITTED))

@@ -115,8 +115,9 @@ def test_a_row_far_from_the_others_is_named_instead_of_drawn():
     assert panel.get_ylim()[1] < 0.3
 
 
-def test_optimisation_and_generalisation_are_three_panels():
+def test_optimisation_and_generalisation_are_four_panels():
     fitted = {"course_train_loss": [0.9, 0.1], "course_train_error": [0.3, 0.2]}
+    fitted |= {"course_train_unlikely": [0.2, 0.1]}
     records = [
         trained(row, number, course_mcr=[0.4, 0.25], **fitted)
         for row in ("loss-only", "metricopt")
@@ -124,10 +125,11 @@ def test_optimisation_and_generalisation_are_three_panels():
     ]
     name = "optimization_and_generalization-balanced"
     drawn = draw_all(LAYOUT, records)[name]
-    loss, error, observed = (panel.get_lines()[0] for panel in drawn.axes)
+    loss, error, observed, unlikely = (p.get_lines()[0] for p in drawn.axes)
     assert loss.get_ydata().tolist() == [0.9, 0.1]
     assert error.get_ydata().tolist() == [0.3, 0.2]
     assert observed.get_ydata().tolist() == [0.4, 0.25]
+    assert unlikely.get_ydata().tolist() == [0.2, 0.1]
     legend = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert {"loss only", "MetricOpt"} <= set(legend)
     # One row has nothing to be compared with, and many cannot be told apart.
