@@ -18,8 +18,8 @@ from benchmarks.runs.spec import Unit, metric_of
 
 WATCHED = (Unit("mcr"), Unit("aucpr"))
 """Metrics whose values on observe are noted after every epoch, for figures alone."""
-LEARNED = 5_000
-"""Training images on which loss and error on the training split are noted."""
+LEARNED, WATCHED_EACH = 5_000, 2_000
+"""Training images on which their error is noted at the end, and after every epoch."""
 TRAIN_ERROR, TRAIN_LOSS, UNLIKELY = "train_error", "train_loss", "train_unlikely"
 RARE = 0.1
 """Probability of the true class below which an image is unlikely to a network: there
@@ -44,7 +44,7 @@ class ImageMethodTraining(MethodTraining):
             unit.label: metric_of(unit).value(outputs, targets) for unit in WATCHED
         }
         loss = nn.functional.cross_entropy(outputs, targets)
-        return found | {OBSERVE_LOSS: float(loss)} | self._fitted(network)
+        return found | {OBSERVE_LOSS: float(loss)} | self._fitted(network, WATCHED_EACH)
 
     def drawn(self, network: nn.Module, number: int) -> dict[str, list[float]]:
         """Return the loss surface at a few epochs, along the same two directions.
@@ -61,11 +61,12 @@ class ImageMethodTraining(MethodTraining):
 
     def noted(self, network: nn.Module) -> dict[str, float]:
         """Return the error rate on training images without augmentation."""
-        return {TRAIN_ERROR: round(self._fitted(network)[TRAIN_ERROR], DIGITS)}
+        error = self._fitted(network, LEARNED)[TRAIN_ERROR]
+        return {TRAIN_ERROR: round(error, DIGITS)}
 
-    def _fitted(self, network: nn.Module) -> dict[str, float]:
-        """Return cross-entropy and error on training images without augmentation."""
-        count = min(LEARNED, len(self.batches.targets))
+    def _fitted(self, network: nn.Module, count: int) -> dict[str, float]:
+        """Return what is noted of the first training images, without augmentation."""
+        count = min(count, len(self.batches.targets))
         outputs = predict(network, self.batches.plain(count))
         targets = self.batches.targets[:count]
         wrong = outputs.argmax(1) != targets

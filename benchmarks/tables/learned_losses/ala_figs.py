@@ -2,7 +2,7 @@
 
 Source: Huang et al., ICML 2019, Figs. 3 to 5 and Sec. 6.4. Differs: errors after an
 epoch are on observe, as the test split is read once; loss and error on the training
-split are those of 5,000 of its images, loss surfaces those of 500.
+split are those of 2,000 of its images, loss surfaces those of 500.
 """
 
 from benchmarks.problems.images.method_networks import CE
