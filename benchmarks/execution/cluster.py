@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.arms.contract import ARMS
 from benchmarks.execution import remote
 from benchmarks.execution.connection import connected
-from benchmarks.execution.networks import networks_of, units_of
+from benchmarks.execution.networks import Place, networks_of, units_of
 from benchmarks.execution.planned import longest_first, preparation
 from benchmarks.execution.runner import missing_runs, progress
 from benchmarks.problems.contract import Pipeline, make_pipeline
@@ -39,10 +39,6 @@ GPU_BYTES = 16 * 10**9
 """Memory of the smallest GPU that runs are made on."""
 SECONDS = 1.0
 """How often an interrupt is noticed while nothing ends."""
-
-
-Place = tuple[str, int]
-"""A pipeline: its settings as JSON, and its replicate."""
 
 
 @dataclass(frozen=True)

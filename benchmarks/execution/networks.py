@@ -48,11 +48,12 @@ def pipelines_of(specs: Sequence[RunSpec]) -> list[Pipeline]:
     return [make_pipeline(unit, replicate) for (_, replicate), unit in found.items()]
 
 
-def units_of(spec: RunSpec) -> dict[tuple[str, int], Unit]:
-    """Return the pipeline of a spec and that it transfers from, by settings and place.
+Place = tuple[str, int]
+"""A pipeline: its settings as JSON, and its replicate."""
 
-    Keys are the settings as JSON, and the replicate.
-    """
+
+def units_of(spec: RunSpec) -> dict[Place, Unit]:
+    """Return the pipelines of a spec: its own, and the one it transfers from."""
     units = [unit for unit in (spec.pipeline, spec.arm.source) if unit is not None]
     return {(canonical(encode(unit)), spec.replicate): unit for unit in units}
 

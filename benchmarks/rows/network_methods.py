@@ -86,7 +86,8 @@ LABELS: dict[str, Labelled] = {
 }
 """Methods by name: the label, and the row of each paper's table."""
 REWARDED_ON_TRAIN = (
-    "5,000 training images without augmentation, for all of them in the paper"
+    "as many training images as are observed, without augmentation; all of them in the "
+    "paper"
 )
 NOTES = {
     "l2t-dlf": "the teacher sees labels of the observe split, not the metric",
@@ -97,8 +98,8 @@ NOTES = {
     "ala-literal-multi": "eq. 6 as printed, times 4; one of the networks that share "
     "the controller",
     "moew": "one query a trial; a trial is a shorter training from the same weights",
-    "ala-level": "a ceiling: one loss parameter for all pairs of classes, chosen on "
-    "observe by four short trainings",
+    "ala-level": "a ceiling: one loss parameter for all pairs of classes; at tier "
+    "local the best of four short trainings on observe, elsewhere .1",
     "ala-confusion": "eq. 7 in units of log C, at most 1",
     "ala-train": REWARDED_ON_TRAIN,
     "ala-train-loss": REWARDED_ON_TRAIN,

@@ -14,7 +14,8 @@ META_STEPS = "meta_training_steps"
 """Gradient steps of all runs of the meta-training of an optimizer."""
 SURFACE = "surface"
 """Loss and metric on a plane through solutions, and on the way to each of them."""
-SURFACES, SURFACE_SIDE, SURFACE_RADIUS = "course_surfaces", 9, 1.0
-"""Cross-entropy of a network in training on square grids around its weights, flat, at
-equal distances in epochs; points along each direction, and its ends, in norms of the
-filters."""
+SURFACE_EPOCHS, SURFACES = "surface_epochs", "surfaces"
+"""Epochs of a training, and cross-entropy on a square grid around the weights after
+each, flat."""
+SURFACE_SIDE, SURFACE_RADIUS = 9, 1.0
+"""Points of such a grid along each direction, and its ends in norms of the filters."""

@@ -8,12 +8,10 @@ from baselines.training.prediction import predict, predict_examples
 from baselines.validation import labels
 from benchmarks.problems.images.loss_surface import loss_surface
 from benchmarks.problems.pretrained.method_training import (
-    COURSE,
     DIGITS,
     OBSERVE_LOSS,
     MethodTraining,
 )
-from benchmarks.runs.notes import SURFACES
 from benchmarks.runs.spec import Unit, metric_of
 
 WATCHED = (Unit("mcr"), Unit("aucpr"))
@@ -29,7 +27,7 @@ the slope of ALA's printed loss is less than a third of cross-entropy's."""
 SURFACED = ("ce", "ala-mcr", "ala-literal-mcr")
 """Labels of the trainings whose loss surfaces are noted, and where."""
 LOOKS = 6
-"""Surfaces of a training."""
+"""Surfaces of a training, about: one every so many epochs."""
 SHOWN = 500
 """Training images that a surface is of."""
 
@@ -46,18 +44,19 @@ class ImageMethodTraining(MethodTraining):
         loss = nn.functional.cross_entropy(outputs, targets)
         return found | {OBSERVE_LOSS: float(loss)} | self._fitted(network, WATCHED_EACH)
 
-    def drawn(self, network: nn.Module, number: int) -> dict[str, list[float]]:
-        """Return the loss surface at a few epochs, along the same two directions.
+    def surface(self, network: nn.Module, number: int) -> list[float]:
+        """Return the loss surface after a few epochs; see `MethodTraining.surface`.
 
-        They are those of all methods: the images too are the first ones, as they are.
+        Directions and images are the same for all methods and epochs.
         """
         every = max(1, self.spec.recipe.epochs // LOOKS)
         if self.by.label not in SURFACED or number % every:
-            return {}
+            return []
         inputs, targets = self.batches.plain(SHOWN), self.batches.targets[:SHOWN]
         generator = self.spec.seeds.generator("loss surface")
         surface = loss_surface(network, inputs, targets, generator)
-        return {SURFACES.removeprefix(f"{COURSE}_"): surface.flatten().tolist()}
+        flat: list[float] = surface.flatten().tolist()
+        return flat
 
     def noted(self, network: nn.Module) -> dict[str, float]:
         """Return the error rate on training images without augmentation."""

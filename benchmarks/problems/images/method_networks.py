@@ -135,7 +135,7 @@ WHOLE = SIZES | {
         network="resnet9",
         pretraining=SHORT,
         methods={
-            # There are 8,424 steps, and 168 decisions. Ten updates for each of them
+            # There are 8,424 steps, and 169 decisions. Ten updates for each of them
             # collapse the policy, whatever is rewarded.
             "ala": {"period": 50, "measured": 1, "updates": 2},
             "l2t-dlf": {"students": 1, "teaching_epochs": 3},
@@ -194,7 +194,7 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "self-paced-global": ("self-paced", {"form": "global"}),
     "ala-noise": ("ala", {"form": "noise"}),
     "ala-confusion": ("ala", {"form": "confusion"}),
-    "ala-level": ("ala", {"form": "level"}),
+    "ala-level": ("ala", {"form": "level", "level": 0.1}),
     "ala-literal": ("ala", {"literal": True}),
     "ala-reuse": ("ala", {"second": "reuse"}),
     "ala-finetune": ("ala", {"second": "finetune"}),

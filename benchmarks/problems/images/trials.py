@@ -1,7 +1,7 @@
 """Short trainings by which settings of network methods are chosen, on observe alone.
 
-Every method that is tuned has as many: its usual settings at three rates, and one
-alternative at the usual rate; or four settings at that rate. A trial at tier local
+Every method that is tuned has four: its usual settings at three rates, and one
+alternative at the usual rate. A fixed level has four values. A trial at tier local
 trains ResNet-20 for ten epochs, for all methods alike. What each reached is a line of a
 file; what is chosen stands in `method_networks`, and a test compares both.
 """

@@ -27,6 +27,7 @@ from benchmarks.problems.pretrained.kept_training import DIVERGED
 from benchmarks.problems.pretrained.weights import kept
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.codec import changed
+from benchmarks.runs.notes import SURFACE_EPOCHS, SURFACES
 from benchmarks.runs.spec import Unit, metric_of
 from metricopt.errors import ConfigError, DivergedError
 from metricopt.tasks.examples import Examples
@@ -59,14 +60,15 @@ class Ledger:
     """What is noted of a training beside its weights: its course, and its time.
 
     Attributes:
-        course: numbers after every epoch, by name of the line; first the lines that
-            have one number an epoch.
+        course: numbers after every epoch, by name of the line.
+        surfaces: what is drawn after some epochs, by their number.
         spent: seconds by the wall and by all cores, until the clock was last stopped.
             The latter do not depend on what else a machine does.
     """
 
     def __init__(self) -> None:
         self.course: dict[str, list[float]] = defaultdict(list)
+        self.surfaces: dict[int, list[float]] = {}
         self.spent = (0.0, 0.0)
         self._since: tuple[float, float] | None = None
 
@@ -80,12 +82,14 @@ class Ledger:
 
     def state(self) -> dict[str, Any]:
         """Return all of it, for checkpoints; the clock runs on."""
-        return {"course": dict(self.course), "spent": self._total()}
+        kept = {"course": dict(self.course), "surfaces": self.surfaces}
+        return kept | {"spent": self._total()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `state` returned, with the clock running."""
         self.course.clear()
         self.course.update(state["course"])
+        self.surfaces = state["surfaces"]
         self.spent = state["spent"]
         self.start()
 
@@ -122,14 +126,14 @@ class MethodTraining:
         """Return what is noted of a network after every epoch, for figures alone."""
         return self._judged(network)
 
-    def drawn(self, network: nn.Module, number: int) -> dict[str, list[float]]:
-        """Return further numbers after an epoch, as many as it takes to draw them.
+    def surface(self, network: nn.Module, number: int) -> list[float]:
+        """Return the loss on a grid around the weights, flat; empty for none.
 
         Args:
-            network: as it is then.
+            network: as it is after an epoch.
             number: epochs that are over.
         """
-        return {}
+        return []
 
     def noted(self, network: nn.Module) -> dict[str, float]:
         """Return what else is noted of the trained network."""
@@ -197,12 +201,15 @@ class MethodTraining:
     ) -> dict[str, object]:
         """Return what is known of a training that is over."""
         # Of a method that trains several times, the last training is shown.
-        lines = self.ledger.course
-        trained = len(next(iter(lines.values()), ()))
-        course = {
-            f"{COURSE}_{name}": line[len(line) * (trained - epochs) // trained :]
-            for name, line in lines.items()
+        # A line that an earlier version had not begun to note is not whole.
+        course: dict[str, list[float]] = {
+            f"{COURSE}_{name}": line[-epochs:]
+            for name, line in self.ledger.course.items()
+            if len(line) >= epochs
         }
+        if self.ledger.surfaces:
+            course[SURFACE_EPOCHS] = [float(e) for e in self.ledger.surfaces]
+            course[SURFACES] = [z for own in self.ledger.surfaces.values() for z in own]
         seconds, core_seconds = self.ledger.spent
         facts: dict[str, object] = {
             "queries": dict(validation.meter.made),
@@ -225,7 +232,8 @@ class MethodTraining:
         self.ledger.stop()
         if isinstance(network, Children):
             network = network.network(0)
-        noted = {name: [value] for name, value in self.watched(network).items()}
-        for name, values in (noted | self.drawn(network, epoch.number)).items():
-            self.ledger.course[name] += [round(float(v), DIGITS) for v in values]
+        for name, value in self.watched(network).items():
+            self.ledger.course[name].append(round(float(value), DIGITS))
+        if surface := self.surface(network, epoch.number):
+            self.ledger.surfaces[epoch.number] = [round(z, DIGITS) for z in surface]
         self.ledger.start()

@@ -2,7 +2,7 @@
 
 Source: Huang et al., ICML 2019, Fig. 4: the mean Gaussian curvature of a surface along
 filter-normalised directions (Li et al., 2018). The share of points where the surface
-bends downwards and the ratio of its curvatures are those of the toolbox they cite.
+bends downwards, and how much it does, are ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,12 @@ from benchmarks.report.figures.panels import (
     units,
 )
 from benchmarks.report.layout import Block, TableLayout
-from benchmarks.runs.notes import SURFACE_RADIUS, SURFACE_SIDE, SURFACES
+from benchmarks.runs.notes import (
+    SURFACE_EPOCHS,
+    SURFACE_RADIUS,
+    SURFACE_SIDE,
+    SURFACES,
+)
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:
@@ -28,12 +33,12 @@ if TYPE_CHECKING:
 INCHES = 1.7
 """Side of a surface."""
 LEVELS = 12
-EPOCHS = "course_mcr"
-"""A note with one number an epoch."""
+LEAST = 1e-5
+"""Losses below are drawn like this one."""
 SHAPES = {
     "curvature": "mean Gaussian curvature",
     "negative": "share of points that bend downwards",
-    "ratio": "mean of least over greatest curvature",
+    "ratio": "greatest bend downwards over greatest bend, mean",
 }
 """What is measured of a surface, and axes."""
 
@@ -42,7 +47,8 @@ def shape_of(losses: "NDArray") -> dict[str, float]:
     """Return the numbers of `SHAPES` for the graph of losses on a square grid.
 
     Derivatives are central differences, at all points but those of the edge. The ratio
-    is that of the absolute eigenvalues of the Hessian matrix.
+    is that of the least eigenvalue of the Hessian matrix to the greatest absolute one:
+    0 where the surface is convex, 1 where it bends downwards most.
 
     Args:
         losses: shape [side, side], over [-radius, radius] along each direction.
@@ -60,11 +66,11 @@ def shape_of(losses: "NDArray") -> dict[str, float]:
     determinant, middle = xx * yy - xy**2, (xx + yy) / 2
     spread = np.sqrt(np.maximum(middle**2 - determinant, 0))
     least, greatest = middle - spread, middle + spread
-    sizes = np.sort(np.abs([least, greatest]), axis=0)
+    size = np.maximum(np.abs(least), np.abs(greatest))
     return {
         "curvature": float((determinant / (1 + x**2 + y**2) ** 2).mean()),
         "negative": float((least < 0).mean()),
-        "ratio": float((sizes[0] / np.maximum(sizes[1], 1e-12)).mean()),
+        "ratio": float((np.maximum(-least, 0) / np.maximum(size, 1e-12)).mean()),
     }
 
 
@@ -73,8 +79,10 @@ def _surfaces(record: RunRecord) -> "dict[int, NDArray]":
     import numpy as np
 
     flat = np.array(record.notes[SURFACES]).reshape(-1, SURFACE_SIDE, SURFACE_SIDE)
-    epochs = len(record.notes[EPOCHS])
-    return {epochs * place // len(flat): losses for place, losses in enumerate(flat, 1)}
+    return {
+        round(epoch): losses
+        for epoch, losses in zip(record.notes[SURFACE_EPOCHS], flat, strict=True)
+    }
 
 
 def _drawn(
@@ -110,7 +118,10 @@ def loss_surfaces(
     size = (INCHES * most + 1.2, (INCHES + 0.35) * len(drawn) + 0.8)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(len(drawn), most, squeeze=False)
-    logs = {key: {e: np.log(z) for e, z in own.items()} for key, own in drawn.items()}
+    logs = {
+        label: {epoch: np.log(np.maximum(z, LEAST)) for epoch, z in own.items()}
+        for label, own in drawn.items()
+    }
     every = np.stack([z for own in logs.values() for z in own.values()])
     levels = np.linspace(every.min(), every.max(), LEVELS + 1)
     ticks = np.linspace(-SURFACE_RADIUS, SURFACE_RADIUS, SURFACE_SIDE)

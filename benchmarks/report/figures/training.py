@@ -168,7 +168,7 @@ FITTED = {
 """Notes with a number an epoch that tell optimisation from generalisation; axes."""
 FITTED_ON_TRAIN = "course_train"
 FEW = 8
-"""Rows that such a figure has room for."""
+"""Rows of a table that such a figure has room for."""
 
 
 def optimization_and_generalization(
@@ -187,7 +187,7 @@ def optimization_and_generalization(
         if (curve := _curve(of_row(own, row.name), name)) is not None
     }
     labels = {label for label, name in lines if name.startswith(FITTED_ON_TRAIN)}
-    if not 1 < len(labels) <= FEW:
+    if len(labels) < 2 or len(layout.rows) > FEW:
         return None
     figure, panels = make_free_panels(len(FITTED))
     styles = row_styles(layout)

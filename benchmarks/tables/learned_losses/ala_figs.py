@@ -17,7 +17,7 @@ TABLE = MethodTable(
     whole=True,
     notes=(
         "Fig. 3: the paper reports that rewards by the training loss lower that loss, "
-        "that all four rewards lower errors, and that the metric on observe lowers the "
+        "that the other three lower errors, and that the metric on observe lowers the "
         "test error most.",
         "Fig. 4: the paper reports that the loss surface of ALA is smoother, by its "
         "mean Gaussian curvature, and names neither grid nor number of images. Here "
@@ -26,7 +26,7 @@ TABLE = MethodTable(
         "Eq. 6 as printed takes the slope from images whose true class is unlikely: at "
         "a probability p it is 4 p / (1 + p)^2 times that of cross-entropy, a third at "
         "p = .1, where its parameters are the identity.",
-        "Fig. 5 is the figure of metric and loss of observe in training.",
+        "Fig. 5(a) is the figure of metric and loss of observe in training.",
     ),
 )
 

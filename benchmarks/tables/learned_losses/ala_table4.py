@@ -48,8 +48,8 @@ NOTES = (
     "With ALA, networks begin with the weights that RMSProp alone begins with. All "
     "take as many steps, and the last state is kept. PowerSign-cd has another schedule "
     "of the rate, as in `table4`.",
-    "Tier local: ALA decides every 20 steps instead of 200, 74 times, each rewarded by "
-    "one measurement on 200 images.",
+    "Tier local: ALA decides every 20 steps instead of 200, 75 times; 73 of the "
+    "decisions are rewarded, each by one measurement on 200 images.",
 )
 
 EXPERIMENTS.register("ala-table4")(experiment_of("ala-table4", ala_table4))

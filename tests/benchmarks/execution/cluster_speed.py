@@ -1,7 +1,7 @@
 """Time a table on one worker and on two, and hold it against what `plan` predicts.
 
-`python -m tests.benchmarks.execution.cluster_speed` starts it, with a table and one of
-its columns if it is not to be Table 3; it needs Ray, and two cores that are free.
+`python -m tests.benchmarks.execution.cluster_speed` starts it, for Table 3 or the table
+that is named; it needs Ray, and two cores that are free.
 """
 
 import os

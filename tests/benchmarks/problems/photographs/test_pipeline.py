@@ -192,7 +192,7 @@ def test_ala_begins_where_cross_entropy_does_and_keeps_its_policy():
     first, second = plain.fresh().state_dict(), taught.fresh().state_dict()
     assert all(torch.equal(second[name], value) for name, value in first.items())
     facts = taught.trained_here().facts
-    # 30 steps, a decision every 5: five rewarded.
+    # 30 steps, a decision every 5, each after a measurement but the first.
     assert facts["queries"] == {"observe": 5}
     assert len(facts["notes"]["course_mcr"]) == 2
     assert facts["learned"]
