@@ -133,13 +133,13 @@ WHOLE = SIZES | {
             "tasks": 160,
         },
         network="resnet9",
-        pretraining=SHORT,
+        pretraining=replace(SHORT, epochs=32),
         methods={
-            # There are 8,424 steps, and 169 decisions. Ten updates for each of them
+            # There are 11,232 steps, and 225 decisions. Ten updates for each of them
             # collapse the policy, whatever is rewarded.
             "ala": {"period": 50, "measured": 1, "updates": 2},
             "l2t-dlf": {"students": 1, "teaching_epochs": 3},
-            "moew": {"rounds": 5, "per_round": 8, "search_epochs": 8},
+            "moew": {"rounds": 5, "per_round": 8, "search_epochs": 10},
             "reloss": {"recorded": 500_000},
         },
         children=3,
@@ -314,7 +314,7 @@ def described(
 ) -> str:
     """Return what captions say of network and images."""
     if whole and tier == "local":
-        return "ResNet-9 with a quarter of its channels, all of CIFAR-10, 24 epochs"
+        return "ResNet-9 with a quarter of its channels, all of CIFAR-10, 32 epochs"
     return {
         "paper": f"{'ResNet-56' if network else 'ResNet-32'} on {data}",
         "local": (
