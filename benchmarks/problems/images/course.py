@@ -25,7 +25,7 @@ the slope of ALA's printed loss is less than a third of cross-entropy's."""
 
 
 SURFACED = ("ce", "ala-mcr", "ala-literal-mcr")
-"""Labels of the trainings whose loss surfaces are noted, and where."""
+"""Labels of the trainings whose loss surfaces are noted."""
 LOOKS = 6
 """Surfaces of a training, about: one every so many epochs."""
 SHOWN = 500
