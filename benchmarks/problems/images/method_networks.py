@@ -139,7 +139,7 @@ WHOLE = SIZES | {
             # collapse the policy, whatever is rewarded.
             "ala": {"period": 50, "measured": 1, "updates": 2},
             "l2t-dlf": {"students": 1, "teaching_epochs": 3},
-            "moew": {"rounds": 5, "per_round": 8, "search_epochs": 10},
+            "moew": {"rounds": 5, "per_round": 8, "search_epochs": 4},
             "reloss": {"recorded": 500_000},
         },
         children=3,
