@@ -38,13 +38,13 @@ TABLE = MethodTable(
     rival="ala-noise",
     whole=True,
     notes=(
-        "Tier local: ALA decides every 50 steps instead of 200, 225 times, each time by "
-        "one measurement of the metric, and its policy takes two steps after each. 3 "
-        "networks share a controller instead of 10.",
+        "Tier local: ALA decides every 50 steps instead of 200, 225 times, each time "
+        "by one measurement of the metric, and its policy takes two steps after each. "
+        "3 networks share a controller instead of 10.",
         "Tier local: the teacher of L2T-DLF learns from one student of 3 epochs. MOEW "
         "has 40 trials of 4 epochs; its paper has 200 whole trainings.",
-        "Tier local: rates and one more setting of every method were chosen on observe, "
-        "by four trainings of ResNet-20 for 10 epochs each.",
+        "Tier local: rates and one more setting of every method were chosen on "
+        "observe, by four trainings of ResNet-20 for 10 epochs each.",
     ),
 )
 
