@@ -51,7 +51,7 @@ CASES = [
     (AdaptiveLossAlignment, {"measured": 0}, "measured >= 1, got measured=0"),
     (AdaptiveLossAlignment, {"step": 1.5}, "step in (0, 1], got step=1.5"),
     (AdaptiveLossAlignment, {"gamma": 0.0}, "gamma in (0, 1], got gamma=0.0"),
-    (AdaptiveLossAlignment, {"form": "random"}, "'confusion', got 'random'"),
+    (AdaptiveLossAlignment, {"form": "random"}, "'level', got 'random'"),
     (AdaptiveLossAlignment, {"second": "yes"}, "second must be one of "),
     (AdaptiveLossAlignment, {"loss": "triplet"}, "loss must be one of "),
     (AdaptiveLossAlignment, {"framework": "fastap"}, "framework must be one of "),
