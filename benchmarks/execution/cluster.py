@@ -160,12 +160,12 @@ class _Tasks:
         Returns:
             What has to be there before a run on the pipeline.
         """
-        _, replicate = place
-        pipeline = make_pipeline(unit, replicate)
-        before = self._made(pipeline.prerequisites)
-        if self._uses[place] == 1:
-            return before
         if place not in self._pipelines:
+            _, replicate = place
+            pipeline = make_pipeline(unit, replicate)
+            before = self._made(pipeline.prerequisites)
+            if self._uses[place] == 1:
+                return before
             names, files = self._submit(
                 remote.encode,
                 (unit, replicate),

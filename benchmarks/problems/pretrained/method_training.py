@@ -107,8 +107,7 @@ class MethodTraining:
     """Trains a network by a network method, and notes its course for figures.
 
     Attributes:
-        spec: what determines the network, a `ThetaSpec`.
-        by: the network method and the metric it works towards.
+        spec: what determines the network, a `ThetaSpec` with a method.
         batches: training examples.
         observe: examples on which the metric is queried.
         on_epoch: called after every epoch; None to be silent.
@@ -116,11 +115,16 @@ class MethodTraining:
     """
 
     spec: Any
-    by: TrainedByMethod
     batches: Batches
     observe: Examples
     on_epoch: OnEpoch | None = None
     ledger: Ledger = field(default_factory=Ledger)
+
+    @property
+    def by(self) -> TrainedByMethod:
+        """The network method and the metric it works towards."""
+        taught: TrainedByMethod = self.spec.taught
+        return taught
 
     def watched(self, network: nn.Module) -> dict[str, float]:
         """Return what is noted of a network after every epoch, for figures alone."""

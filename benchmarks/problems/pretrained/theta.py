@@ -223,7 +223,13 @@ class ThetaSpec(KeptTraining):
         on_epoch: OnEpoch | None,
     ) -> Artifact:
         if self.taught is not None:
-            return self._by_method(network, batches, observe, on_epoch)
+            course = self.course(self, batches, observe, on_epoch)
+            return course.train(
+                network,
+                self.recipe.training(),
+                self.seeds.generator(TRAINING),
+                partial(Checkpoints, self.checkpoints, self.digest),
+            )
         run = TrainingRun(
             network,
             self.training_loss(),
@@ -243,22 +249,6 @@ class ThetaSpec(KeptTraining):
         }
         judge = partial(self.judge, observe=observe)
         return kept(run.network, run.loss, judge, facts)
-
-    def _by_method(
-        self,
-        network: nn.Module,
-        batches: Batches,
-        observe: Examples,
-        on_epoch: OnEpoch | None,
-    ) -> Artifact:
-        assert self.taught is not None
-        course = self.course(self, self.taught, batches, observe, on_epoch)
-        return course.train(
-            network,
-            self.recipe.training(),
-            self.seeds.generator(TRAINING),
-            partial(Checkpoints, self.checkpoints, self.digest),
-        )
 
     def make(self, *, quiet: bool = False) -> None:
         """Train it, with a bar of its epochs unless it is to be quiet."""

@@ -110,7 +110,7 @@ class StructuredThetaSpec(ThetaSpec):
         """Train the network, continuing from its checkpoint; see `ThetaSpec.train`."""
         splits = self.splits()
         network, batches = self.start(splits), self.batches(splits, self.recipe)
-        return self._by_method(network, batches, splits.observe, on_epoch)
+        return self._train(network, batches, splits.observe, on_epoch)
 
 
 def _fact(metric: str) -> str:

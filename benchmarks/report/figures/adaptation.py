@@ -11,7 +11,7 @@ from benchmarks.report.figures.panels import (
     finish,
     make_panel_rows,
     row_styles,
-    units,
+    spread_over,
 )
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.notes import (
@@ -58,7 +58,7 @@ def adaptation(
         own = of_place(noting, block, column)
         for panel, kind in zip(line, KINDS, strict=True):
             _draw(panel, layout, column, own, kind)
-    spread = f"one sample standard deviation over {units(layout, noting, block)}"
+    spread = spread_over(layout, noting, block)
     words = f"adapting to new tasks\nbands: {spread}, of logarithms on logarithmic axes"
     return finish(figure, layout, block, words)
 

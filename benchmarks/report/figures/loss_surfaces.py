@@ -14,8 +14,8 @@ from benchmarks.report.figures.panels import (
     finish,
     make_free_panels,
     row_styles,
+    spread_over,
     titled,
-    units,
 )
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.notes import (
@@ -160,7 +160,7 @@ def surface_curvature(
             draw_band(panel, _line(shapes, name), label=label, style=styles[label])
     for panel, axis in zip(panels, SHAPES.values(), strict=True):
         panel.set(xlabel="epochs", ylabel=axis)
-    spread = f"one sample standard deviation over {units(layout, records, block)}"
+    spread = spread_over(layout, records, block)
     what = f"loss surfaces along filter-normalised directions\nbands: {spread}"
     return finish(figure, layout, block, what)
 

@@ -192,8 +192,13 @@ def draw_panels(
     figure, axes = panels
     for column, panel in axes.items():
         draw(panel, column, shown[column])
-    spread = f"one sample standard deviation over {units(layout, records, block)}"
+    spread = spread_over(layout, records, block)
     return finish(figure, layout, block, what.format(spread=spread))
+
+
+def spread_over(layout: TableLayout, records: Sequence[RunRecord], block: Block) -> str:
+    """Return what deviations in the figures of a block are."""
+    return f"one sample standard deviation over {units(layout, records, block)}"
 
 
 def units(layout: TableLayout, records: Sequence[RunRecord], block: Block) -> str:

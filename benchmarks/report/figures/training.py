@@ -16,8 +16,8 @@ from benchmarks.report.figures.panels import (
     make_free_panels,
     make_single_panel,
     row_styles,
+    spread_over,
     titled,
-    units,
 )
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import NETWORK, RunRecord
@@ -196,7 +196,7 @@ def optimization_and_generalization(
             if noted == name and label in labels:
                 draw_band(panel, curve, label=label, style=styles[label])
         panel.set(xlabel="epochs", ylabel=axis, yscale="log")
-    spread = f"one sample standard deviation over {units(layout, records, block)}"
+    spread = spread_over(layout, records, block)
     what = f"optimisation and generalisation in training\nbands: {spread}"
     return finish(figure, layout, block, what)
 
