@@ -1,8 +1,9 @@
 """Short trainings by which settings of network methods are chosen, on observe alone.
 
 Every method that is tuned has four: its usual settings at three rates, and one
-alternative at the usual rate. A fixed level has four values. A trial at tier local
-trains ResNet-20 for ten epochs, for all methods alike. What each reached is a line of a
+alternative at the usual rate. A fixed level has four values. A trial at tier local has
+ten epochs: of ResNet-9, which the tables train, for the forms of ALA; of ResNet-20, of
+the same error, for the methods tried before them. What each reached is a line of a
 file; what is chosen stands in `method_networks`, and a test compares both.
 """
 
@@ -24,8 +25,11 @@ from benchmarks.problems.images.tiers import cifar10
 from benchmarks.problems.pretrained.trial_file import TrialFile, reached
 
 FILE = TrialFile("learned-losses")
-TRIED_ON = {"local": ("resnet20", 10)}
-"""The network of trials and their epochs; elsewhere one epoch of the usual network."""
+EPOCHS = {"local": 10}
+"""Epochs of a trial; elsewhere one."""
+TRIED_FIRST = ("ce", "self-paced", "self-paced-global", "large-margin", "l2t-dlf")
+TRIED_FIRST += ("reloss", "reloss-anchored", "reloss-regression")
+"""Methods whose trials at tier local have ResNet-20; a choice is within a method."""
 OBSERVED = 5_000
 """Images of the observe split at tier local, where settings are chosen."""
 RATES = (0.5, 1.0, 2.0)
@@ -85,9 +89,8 @@ class Trial:
 def trials(tier: str = "local") -> list[Trial]:
     """Return the trials of all methods that are tuned, on the first replicate."""
     usual = WHOLE[tier]
-    network, epochs = TRIED_ON.get(tier, (usual.network, 1))
-    short = replace(usual.pretraining, epochs=epochs)
-    whole = replace(usual, network=network, pretraining=short)
+    short = replace(usual.pretraining, epochs=EPOCHS.get(tier, 1))
+    whole = replace(usual, pretraining=short)
     data = MethodImages.of(cifar10(tier), tier, whole=True).here(offline=True).data
     found = []
     rates = [Tuned(rate=factor * short.rate) for factor in RATES]
@@ -95,6 +98,8 @@ def trials(tier: str = "local") -> list[Trial]:
     for method, tried in (tuned_by | LEVELS).items():
         for tuned in tried:
             sized = replace(whole, tuned={method: tuned})
+            if tier == "local" and method in TRIED_FIRST:
+                sized = replace(sized, network="resnet20")
             backbone = MethodNetwork(method, whole=True).sized(sized, data)
             found.append(Trial(method, tuned, ImageThetaSpec(data, backbone, 0)))
     return found

@@ -44,7 +44,8 @@ TABLE = MethodTable(
         "Tier local: the teacher of L2T-DLF learns from one student of 3 epochs. MOEW "
         "has 40 trials of 4 epochs; its paper has 200 whole trainings.",
         "Tier local: rates and one more setting of every method were chosen on "
-        "observe, by four trainings of ResNet-20 for 10 epochs each.",
+        "observe, by four trainings of 10 epochs each: of ResNet-9 for ALA, of "
+        "ResNet-20 for the others.",
     ),
 )
 

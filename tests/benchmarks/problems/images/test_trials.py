@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.problems.images.method_networks import FORM_OF, WHOLE, Tuned
-from benchmarks.problems.images.trials import FILE, best, trials
+from benchmarks.problems.images.trials import FILE, TRIED_FIRST, best, trials
 from benchmarks.problems.pretrained import trial_file
 from benchmarks.problems.pretrained.trial_file import TrialFile
 from benchmarks.tables.learned_losses import ala_figs
@@ -72,7 +72,13 @@ def test_settings_of_the_table_are_those_of_the_best_trials():
     assert set(chosen) <= {line["method"] for line in tried}
 
 
-def test_trials_of_all_methods_train_the_same_network_as_long():
-    backbones = [trial.network.backbone for trial in trials("local")]
-    assert {backbone.network for backbone in backbones} == {"resnet20"}
-    assert {backbone.pretraining.epochs for backbone in backbones} == {10}
+def test_trials_of_a_method_train_the_same_network_as_long():
+    networks, epochs = {}, set()
+    for trial in trials("local"):
+        backbone = trial.network.backbone
+        networks.setdefault(trial.method, set()).add(backbone.network)
+        epochs.add(backbone.pretraining.epochs)
+    usual = WHOLE["local"].network
+    expected = {m: {"resnet20" if m in TRIED_FIRST else usual} for m in networks}
+    assert (networks, epochs) == (expected, {10})
+    assert expected["ala"] == expected["ala-level"] == {"resnet9"}
