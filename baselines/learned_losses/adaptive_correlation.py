@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from baselines.learned_losses.adaptive_loss import PAST, AdaptiveLoss, History
 from baselines.learned_losses.class_correlation import (
@@ -14,12 +15,19 @@ from baselines.learned_losses.class_correlation import (
     noisy_identity,
 )
 
+SURENESS = (0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99)
+"""Where the parts end in which slopes are noted, probabilities of the true class."""
+SPREAD = 1e-3
+"""Least standard deviation of statistics, in units of chance, log C."""
+
 
 class PairStates:
     """What the controller sees of each pair of classes i < j.
 
     The statistics of both directions over the last ten periods, their relative changes
     from their moving averages, Phi(i, j), and the share of the training that is done.
+    The statistics are standardised over all pairs of a period. Otherwise the offset
+    that they share decides for all pairs alike, and the policy collapses.
 
     Args:
         classes: number of classes C.
@@ -44,10 +52,13 @@ class PairStates:
         past, change = self.history.past, self.history.change
         i, j = self.first, self.second
         own = phi[:, i, j, None]
+        both = torch.stack([past[:, i, j], past[:, j, i]])
+        centre, spread = both.mean((0, 2)), both.std((0, 2)).clamp(min=SPREAD)
+        first, second = (both - centre[:, None]) / spread[:, None]
         return torch.cat(
             [
-                past[:, i, j],
-                past[:, j, i],
+                first,
+                second,
                 change[:, i, j, None].clamp(-1, 1),
                 change[:, j, i, None].clamp(-1, 1),
                 own,
@@ -60,7 +71,8 @@ class PairStates:
 class AdaptiveCorrelation(AdaptiveLoss):
     """The loss of `class_correlation`; an action moves both directions of a pair.
 
-    Pairs with a class that the observe split lacks are left alone.
+    Parameters of the true class stay as they are: they would change the rate. Pairs
+    with a class that the observe split lacks are left alone.
 
     Args:
         classes: number of classes C.
@@ -83,6 +95,32 @@ class AdaptiveCorrelation(AdaptiveLoss):
         """Return the loss of every network, shape [k]; see `AdaptiveLoss`."""
         log_p = log_probabilities(outputs).transpose(0, 1)
         return correlation_loss(log_p, targets, phi, literal=self.literal)
+
+    def slopes(self, outputs: Tensor, targets: Tensor, phi: Tensor) -> Tensor:
+        """Return how steep the loss is where the network is sure, and where not.
+
+        Args:
+            outputs: of k networks, shape [k, N, C].
+            targets: labels, shape [N].
+            phi: loss parameters, shape [k, C, C].
+
+        Returns:
+            For the examples in each part of `SURENESS`, by their probability p of the
+            true class: the mean slope with respect to its logit, 1 - p for
+            cross-entropy, and the share of examples; 0 for none. Flat, 2 numbers a
+            part.
+        """
+        given = outputs.detach().transpose(0, 1).requires_grad_()
+        total = self.loss(given, targets, phi).sum() * len(targets)
+        (gradient,) = torch.autograd.grad(total, given)
+        places = targets.long()[:, None, None].expand(-1, given.shape[1], 1)
+        slopes = -gradient.gather(-1, places).flatten()
+        p = log_probabilities(given.detach()).exp().gather(-1, places).flatten()
+        part = torch.bucketize(p, torch.tensor(SURENESS).to(p))
+        own = functional.one_hot(part, len(SURENESS) + 1).to(slopes)
+        count = own.sum(0)
+        means = own.T @ slopes / count.clamp(min=1)
+        return torch.stack([means, count / len(slopes)], -1).flatten()
 
     def observe(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Take note of the confusions, and return the pairs that are seen, [P]."""

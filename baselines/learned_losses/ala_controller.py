@@ -97,11 +97,11 @@ class Controller:
     Args:
         policy: what decides; learned in place.
         generator: source of all randomness; on the CPU.
-        learns: whether rewards change the policy.
         updates: steps of the policy after every period.
 
     Attributes:
-        course: what happened so far.
+        course: what happened in the training so far.
+        learns: whether rewards change the policy.
     """
 
     def __init__(
@@ -109,15 +109,22 @@ class Controller:
         policy: Policy,
         generator: torch.Generator,
         *,
-        learns: bool = True,
         updates: int = 1,
     ) -> None:
-        self.policy, self.learns, self.updates = policy, learns, updates
+        self.policy, self.learns, self.updates = policy, True, updates
         self.course = Course([], [], [], [])
         self._generator = generator
         self._optimizer = torch.optim.Adam(policy.parameters(), lr=RATE)
         self._memory: deque[_Experience] = deque(maxlen=MEMORY)
         self._baseline = 0.0
+
+    def begin(self, *, learns: bool = True) -> None:
+        """Begin a training, with what was learned before.
+
+        Args:
+            learns: whether its rewards change the policy.
+        """
+        self.learns, self.course = learns, Course([], [], [], [])
 
     def decide(self, states: Tensor, allowed: Tensor) -> Decision:
         """Draw an action for every loss parameter.
@@ -172,6 +179,7 @@ class Controller:
         """Take back what `state` returned."""
         self.policy.load_state_dict(state["policy"])
         self._optimizer.load_state_dict(state["optimizer"])
+        self._memory.clear()
         self._memory.extend(_Experience(*each) for each in state["memory"])
         self._baseline = state["baseline"]
         self.course = Course(**state["course"])

@@ -41,11 +41,12 @@ class WeightSearch:
     def ask(self, count: int) -> list[Array]:
         """Return vectors to try: uniform ones at first, then those of lowest bound.
 
+        The very first is 0, with which all examples weigh the same.
         A vector that was chosen counts as tried at its upper bound before the next one
         is chosen, so that a batch does not crowd at one place.
         """
         if not self.tried:
-            return list(self.uniform(count))
+            return [np.zeros(self.dimensions), *self.uniform(count - 1)]
         tried, costs, found = list(self.tried), list(self.costs), list[Array]()
         for _ in range(count):
             candidates = self.uniform(CANDIDATES)

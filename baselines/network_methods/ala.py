@@ -46,6 +46,7 @@ from baselines.network_methods.contract import (
     NetworkResult,
     Notes,
 )
+from baselines.network_methods.snapshots import Snapshots
 from baselines.training.children import Children, siblings
 from baselines.training.loop import Hooks
 from baselines.training.prediction import predict
@@ -53,7 +54,7 @@ from baselines.validation import labels
 from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
 
-Form = Literal["policy", "noise", "confusion", "level"]
+Form = Literal["policy", "walk", "noise", "confusion", "level"]
 SecondRun = Literal["none", "reuse", "finetune"]
 LossName = Literal["class-correlation", "distance-mixture", "focal-weighting"]
 Framework = Literal["triplet", "margin"]
@@ -64,13 +65,11 @@ LOSSES: Mapping[LossName, type[AdaptiveLoss]] = {
     "distance-mixture": DistanceMixture,
     "focal-weighting": FocalWeighting,
 }
-DECIMALS = 6
-"""Digits of the weights of a policy that are kept."""
+DECIMALS, DIGITS = 6, 4
+"""Digits of the weights of a policy that are kept, and of numbers that are noted."""
 APART = 5
 """Steps between two measurements of the metric in a period."""
 NOISE = 0.1
-SNAPSHOTS, MOST = 9, 10_000
-"""Times at which loss parameters are noted, and how many at most: of 100 classes."""
 
 
 @NETWORK_METHODS.register("ala")
@@ -82,9 +81,11 @@ class AdaptiveLossAlignment(NetworkMethod):
     `measured` a period for each network, none if the policy does not learn or learns
     from a loss, and with `keep_best` one after every epoch for the first network, on
     observe. The notes give, period by period,
-    the reward, the entropy of the policy and how many parameters were lowered and
-    raised; and the loss parameters of the first network at nine times. `collapsed` is 1
-    where the policy ended almost certain of every action. Pairs with a class that the
+    the reward, the entropy of the policy, how many parameters were lowered and raised,
+    and what was rewarded, of all networks in turn; of the first network, the loss
+    parameters at nine times, and the slopes of the loss of classes then. `collapsed` is
+    1 where the policy ended almost certain of every action. Names of notes of a first
+    training of two begin with `first_`. Pairs with a class that the
     observe split lacks are left alone. The result holds the policy, for other data.
 
     Attributes:
@@ -94,10 +95,10 @@ class AdaptiveLossAlignment(NetworkMethod):
         measured: times the metric is measured in a period, at its end and before.
         updates: steps of the policy after every period.
         literal: whether the loss is eq. 6 as it is printed; see `class_correlation`.
-        form: what sets the loss parameters: the "policy"; "noise", the default with 10
-            % noise, fixed; or, of classes alone, "confusion", eq. 7 in units of log C,
-            at most 1, or "level", 1 for the true class and `level` for all others,
-            fixed.
+        form: what sets the loss parameters: the "policy"; a "walk", one whose actions
+            are drawn evenly, whatever it sees; "noise", the default with 10 % noise,
+            fixed; or, of classes alone, "confusion", eq. 7 in units of log C, at most
+            1, or "level", 1 for the true class and `level` for all others, fixed.
         level: loss parameter of pairs of classes, of form "level" alone.
         children: networks that share the controller; the first one is returned, the
             others begin with random weights.
@@ -169,21 +170,22 @@ class AdaptiveLossAlignment(NetworkMethod):
             policy = Policy(LOSSES[self.loss].features)
             networks = siblings(given.network, self.children)
         self._take(policy)
+        controller = Controller(policy, given.generator, updates=self.updates)
         if self.batched:
             # Stacked weights have a dimension more than images.
             training = replace(given.training, channels_last=False)
             given = replace(given, training=training)
-        runs = 1 if self.second == "none" else 2
+        runs, notes = 1 if self.second == "none" else 2, Notes()
         for number in range(runs):
-            learns = not self.policy and (number == 0 or self.second == "finetune")
+            fixed = bool(self.policy) or self.form == "walk"
+            goes_on = number == 0 or self.second == "finetune"
+            controller.begin(learns=goes_on and not fixed)
             children = Children(networks, batched=self.batched)
-            controller = Controller(
-                policy, given.generator, learns=learns, updates=self.updates
-            )
             alignment = _Alignment(self, controller, given, children)
             best = given.finish(alignment.run, alignment)
+            notes = {f"first_{name}": value for name, value in notes.items()}
+            notes |= best.noted("observe_cost") | alignment.notes()
         steps = runs * self.children * alignment.run.steps
-        notes = best.noted("observe_cost") | alignment.notes()
         weights = parameters_to_vector(policy.parameters()).tolist()
         learned = [round(weight, DECIMALS) for weight in weights]
         return replace(given.result(children.network(0), steps, notes), learned=learned)
@@ -204,6 +206,9 @@ class AdaptiveLossAlignment(NetworkMethod):
     def _take(self, policy: Policy) -> None:
         """Give a policy the weights that it got on other data, if there are any."""
         expected = sum(weight.numel() for weight in policy.parameters())
+        if self.form == "walk":
+            # With weights of 0 all actions are as likely.
+            vector_to_parameters(torch.zeros(expected), policy.parameters())
         if not self.policy:
             return
         if len(self.policy) != expected:
@@ -234,10 +239,11 @@ class _Alignment(Hooks):
         super().__init__(settings.on_epoch)
         self.settings, self.controller = settings, controller
         self.validation, self.batches = given.validation, given.batches
-        self.snapshots: dict[int, Tensor] = {}
+        self.snapshots, self.slopes = Snapshots(), list[float]()
         self.decision: Decision | None = None
         self.previous: Tensor | None = None
         self.costs: list[tuple[int, Tensor]] = []
+        self.rewarded: list[float] = []
         self.adapted = settings.adapted(given)
         noise = NOISE if settings.form == "noise" else 0.0
         phi = self.adapted.start(settings.children, noise, given.generator)
@@ -249,10 +255,11 @@ class _Alignment(Hooks):
 
     def state(self) -> dict[str, Any]:
         """Return the loss parameters, the controller, and what both have seen."""
-        names = ("phi", "snapshots", "previous", "costs")
+        names = ("phi", "previous", "costs", "rewarded", "slopes")
         decision = self.decision and tuple(self.decision)
         return {
             **{name: getattr(self, name) for name in names},
+            "snapshots": self.snapshots.taken,
             "decision": decision,
             # The key that checkpoints have had from the beginning.
             "pairs": self.adapted.state(),
@@ -265,6 +272,7 @@ class _Alignment(Hooks):
         self.controller.restore(state.pop("controller"))
         decision = state.pop("decision")
         self.decision = decision and Decision(*decision)
+        self.snapshots.taken = state.pop("snapshots")
         vars(self).update(state, phi=state["phi"].to(self.phi))
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -277,7 +285,9 @@ class _Alignment(Hooks):
 
     def before_step(self, step: int, steps: int) -> None:
         """Measure the metric near the end of a period, and decide at its end."""
-        self._snapshot(step, steps)
+        if self.snapshots.take(step, steps, self.phi[0]):
+            self._note_slopes()
+            self.run.network.train()
         age, form = -step % self.settings.period, self.settings.form
         measured = range(0, APART * self.settings.measured, APART)
         if form in ("noise", "level") or age not in measured:
@@ -295,19 +305,27 @@ class _Alignment(Hooks):
 
     def notes(self) -> Notes:
         """Return what the records say of the way."""
-        if self.phi[0].numel() > MOST:
-            return self.controller.notes()
-        self.snapshots[self.run.steps] = self.phi[0].cpu()
-        phi, noted = torch.stack(list(self.snapshots.values())), self.adapted.noted
-        return {
-            f"{noted}_steps": [float(step) for step in self.snapshots],
-            noted: [round(value, 4) for value in phi.flatten().tolist()],
-        } | self.controller.notes()
+        if self.snapshots.take(self.run.steps, self.run.steps, self.phi[0]):
+            self._note_slopes()
+        found = self.snapshots.notes(self.adapted.noted) | self.controller.notes()
+        if self.rewarded:
+            found["rewarded"] = self.rewarded
+        if self.slopes:
+            found["slopes"] = self.slopes
+        return found
+
+    def _note_slopes(self) -> None:
+        if not isinstance(self.adapted, AdaptiveCorrelation):
+            return
+        outputs, targets = self._outputs()[:1], labels(self.validation.observe)
+        if outputs.shape[-1] > 1:
+            slopes = self.adapted.slopes(outputs, targets, self.phi[:1])
+            self.slopes += [float(f"{slope:.{DIGITS}g}") for slope in slopes.tolist()]
 
     def _decide(self, outputs: Tensor, done: float) -> None:
         """Reward the last decision, if there is one to compare with, and make one."""
-        allowed = self.adapted.observe(outputs, labels(self.validation.observe))
-        phi = self.phi.cpu()
+        targets, phi = labels(self.validation.observe), self.phi.cpu()
+        allowed = self.adapted.observe(outputs, targets)
         if self.settings.form == "confusion":
             self.phi = self.adapted.followed(phi).to(self.phi)
             return
@@ -325,6 +343,7 @@ class _Alignment(Hooks):
         if self.previous is not None and self.decision is not None:
             rewards = (self.previous - total).sign().nan_to_num(0.0)
             self.controller.reward(self.decision, rewards.float())
+        self.rewarded += [float(f"{cost:.{DIGITS}g}") for cost in total.tolist()]
         self.previous, self.costs = total, []
 
     def _outputs(self) -> Tensor:
@@ -358,7 +377,3 @@ class _Alignment(Hooks):
             # A metric may refuse NaN. The loss of the epoch reports the divergence.
             return torch.full((len(outputs),), math.nan, dtype=torch.float64)
         return self.validation.costs(outputs, targets).cpu()
-
-    def _snapshot(self, step: int, steps: int) -> None:
-        if step * (SNAPSHOTS - 1) // steps >= len(self.snapshots):
-            self.snapshots[step] = self.phi[0].cpu()

@@ -31,6 +31,7 @@ from baselines.network_methods.contract import (
     NetworkResult,
     Notes,
 )
+from baselines.network_methods.snapshots import Snapshots
 from baselines.training.children import siblings
 from baselines.training.loop import Hooks
 from baselines.training.prediction import predict
@@ -38,8 +39,6 @@ from baselines.training.selection import Epoch
 from baselines.validation import labels
 from metricopt.errors import DivergedError, require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
-
-TEACHER_RATE = 1e-3
 
 
 @NETWORK_METHODS.register("l2t-dlf")
@@ -49,8 +48,8 @@ class LearningToTeach(NetworkMethod):
 
     The teacher sees labels of the observe split, not the metric; the metric is queried
     there after every epoch of the last student. The notes give the true probability on
-    held-out examples after each window, by student, and the loss that the last student
-    ended with. Checkpoints are of the last student alone: a method that was killed
+    held-out examples after each window, by student, and the loss of the last student at
+    nine times. Checkpoints are of the last student alone: a method that was killed
     teaches the teacher again.
 
     Attributes:
@@ -61,6 +60,8 @@ class LearningToTeach(NetworkMethod):
         held_out: examples of the observe split that a state is seen on.
         slots: number of slots of the teacher's attention.
         literal: whether the loss is the published one, through a sigmoid.
+        teacher_rate: rate of the teacher's Adam. Few steps at the usual rate leave it
+            where it begins, near cross-entropy.
     """
 
     students: int = 3
@@ -70,11 +71,13 @@ class LearningToTeach(NetworkMethod):
     held_out: int = 256
     slots: int = 10
     literal: bool = False
+    teacher_rate: float = 1e-3
 
     def __post_init__(self) -> None:
         require_ranges(
             "L2T-DLF",
             vars(self),
+            teacher_rate="> 0",
             students=">= 1",
             teaching_epochs=">= 0",
             window=">= 1",
@@ -98,7 +101,7 @@ class LearningToTeach(NetworkMethod):
         lesson = _Lesson(self, school, teacher.requires_grad_(False), network)
         run = given.run(network, lesson.loss, given.metric_score())
         best = given.finish(run, lesson)
-        notes = lesson.notes() | best.noted("observe_cost")
+        notes = lesson.notes(run.steps) | best.noted("observe_cost")
         notes |= {f"student_{i}": course for i, course in enumerate(courses)}
         return given.result(network, run.steps + school.steps, notes)
 
@@ -116,7 +119,8 @@ class _School:
     ) -> None:
         self.settings, self.teacher, self.batches = settings, teacher, given.batches
         self.observe, self.generator = given.validation.observe, given.generator
-        self.optimizer = torch.optim.Adam(teacher.parameters(), lr=TEACHER_RATE)
+        rate = settings.teacher_rate
+        self.optimizer = torch.optim.Adam(teacher.parameters(), lr=rate)
         self.steps, self.error = 0, ""
 
     def held_out(self) -> tuple[Tensor, Tensor]:
@@ -203,15 +207,20 @@ class _Lesson(Hooks):
         super().__init__(settings.on_epoch)
         self.settings, self.network = settings, network
         self.school, self.teacher = school, teacher
-        self.seen = StudentState()
+        self.seen, self.snapshots = StudentState(), Snapshots()
 
     def state(self) -> dict[str, Any]:
         """Return the student's state, and the loss that it has."""
-        return {"student": self.seen.state(), "loss": tuple(self.parameters)}
+        return {
+            "student": self.seen.state(),
+            "loss": tuple(self.parameters),
+            "snapshots": self.snapshots.taken,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `state` returned."""
         self.seen.restore(state["student"])
+        self.snapshots.taken = state["snapshots"]
         device = next(self.network.parameters()).device
         self.parameters = LossParameters(*(part.to(device) for part in state["loss"]))
 
@@ -223,15 +232,17 @@ class _Lesson(Hooks):
         self.seen.hold_out(predict(self.network, held), answers)
         known = self.seen.vector(step / steps).to(held.device)
         self.parameters = self.teacher(known)
+        self.snapshots.take(step, steps, self.parameters.weights)
         self.network.train()
 
-    def notes(self) -> Notes:
-        """Return what the loss was in the end."""
+    def notes(self, steps: int) -> Notes:
+        """Return what the loss was at several steps, and after the last one."""
         phi, offset = self.parameters
-        values = [round(value, 4) for value in phi.flatten().tolist()]
-        if not self.settings.literal:  # the offset has no effect
-            return {"phi": values}
-        return {"phi": values, "offset": float(offset)}
+        self.snapshots.take(steps, steps, phi)
+        found = self.snapshots.notes("phi")
+        if self.settings.literal:  # elsewhere the offset has no effect
+            found["offset"] = float(offset)
+        return found
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss that the teacher gives at present."""

@@ -74,15 +74,19 @@ class Children(nn.Module):
 def siblings(network: nn.Module, count: int) -> list[nn.Module]:
     """Return a network and others like it with random weights.
 
-    They are drawn from torch's global generator. A layer that cannot draw its weights
-    anew keeps those of the network.
+    Those of a tensor are those of the network in random order, so that they have the
+    distribution that they were drawn from, whoever drew them. The order is drawn from
+    torch's global generator. Statistics of batch norm begin anew.
     """
     found = [network]
     for _ in range(count - 1):
         other = copy.deepcopy(network)
         for layer in other.modules():
-            reset = getattr(layer, "reset_parameters", None)
+            reset = getattr(layer, "reset_running_stats", None)
             if callable(reset):
                 reset()
+        for weight in other.parameters():
+            order = torch.randperm(weight.numel())
+            weight.data = weight.data.flatten()[order].view_as(weight)
         found.append(other)
     return found

@@ -46,6 +46,7 @@ LABELS: dict[str, Labelled] = {
     ),
     "moew": ("MOEW", {"Table 1": "moew", "Table 2": "moew"}),
     "ala-noise": ("ALA (our loss), random matrix", {"ALA Table 1": "ala-noise"}),
+    "ala-walk": ("ALA (our loss), actions drawn evenly (ours)", {}),
     "ala-confusion": (
         "ALA (our loss), confusion matrix",
         {"ALA Table 1": "ala-confusion"},
@@ -64,6 +65,7 @@ LABELS: dict[str, Labelled] = {
             "ALA Table 2": "ala",
         },
     ),
+    "ala-literal-fixed": ("ALA, loss parameters fixed (ours)", {}),
     "ala-literal": ("ALA, one network", {"ALA Table 1": "ala-single"}),
     "ala-literal-multi": ("ALA, several networks", {"ALA Table 1": "ala"}),
     "ala-reuse": (
@@ -100,7 +102,12 @@ NOTES = {
     "moew": "one query a trial; a trial is a shorter training from the same weights",
     "ala-level": "a ceiling: one loss parameter for all pairs of classes; at tier "
     "local the best of four short trainings on observe, elsewhere .1",
-    "ala-confusion": "eq. 7 in units of log C, at most 1",
+    "ala-literal-fixed": "eq. 6 as printed, times 4, with the identity all along: does "
+    "a network learn by it?",
+    "ala-walk": "loss parameters move as far as those of a policy, by chance: what a "
+    "policy has learned is beyond this",
+    "ala-confusion": "eq. 7 in units of log C, at most 1, as nearly all pairs of "
+    "different classes are: label smoothing",
     "ala-train": REWARDED_ON_TRAIN,
     "ala-train-loss": REWARDED_ON_TRAIN,
     "reloss": "trains twice: first with cross-entropy, to record logits",

@@ -40,8 +40,8 @@ def check_loss(
     """Call a loss once on a mini-batch, and check its value and its gradient.
 
     Outputs [1, n, C] come from phi [1, d], with gradient; targets are [1, n]. LossError
-    is raised if it raises, pairs every output with every target, or returns anything
-    but one finite number with a finite gradient.
+    is raised if it raises, in its backward pass, too, pairs every output with every
+    target, or returns anything but one finite number with a finite gradient.
     """
     given = f"outputs {_described(outputs)} and targets {_described(targets)}"
     found = _called(name, losses, outputs, targets, given)
@@ -53,7 +53,13 @@ def check_loss(
         )
     gradient = None
     if found.requires_grad:
-        (gradient,) = torch.autograd.grad(found.sum(), phi, allow_unused=True)
+        try:
+            (gradient,) = torch.autograd.grad(found.sum(), phi, allow_unused=True)
+        except RuntimeError as error:
+            raise LossError(
+                f"the loss {name} must have a gradient on {given}, but its backward "
+                f"pass raised {said(error)}"
+            ) from error
     if gradient is None:
         raise LossError(
             f"the loss {name} must be differentiable in the outputs, got a value "

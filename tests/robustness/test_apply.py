@@ -99,7 +99,10 @@ def _replica(model):
 
 @pytest.mark.parametrize("way", [*WAYS, *LATER])
 @pytest.mark.filterwarnings(
-    "ignore::FutureWarning", "ignore::torch.jit.TracerWarning", "ignore::UserWarning"
+    "ignore::FutureWarning",
+    "ignore::torch.jit.TracerWarning",
+    "ignore::UserWarning",
+    "ignore:.*torch.jit.trace:DeprecationWarning",
 )
 def test_every_way_to_call_the_model_or_what_is_made_of_it(case, way):
     found, model, inputs, before, after = case

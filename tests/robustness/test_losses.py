@@ -44,6 +44,18 @@ def raising(outputs: Tensor, targets: Tensor) -> Tensor:
     raise MishapError("not today")
 
 
+class OneWay(torch.autograd.Function):
+    """The mean of the outputs; a kernel without a backward pass raises as it does."""
+
+    @staticmethod
+    def forward(ctx: object, outputs: Tensor) -> Tensor:
+        return outputs.mean()
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        raise RuntimeError("Found dtype Bool but expected Float")
+
+
 class Case(NamedTuple):
     """A wrong loss.
 
@@ -104,6 +116,12 @@ CASES = {
     ),
     "a number of hits": returned(
         lambda out, y: (out.argmax(1) == y).sum(), r"int64 \[\]"
+    ),
+    "no backward pass": Case(
+        lambda outputs, _: OneWay.apply(outputs),
+        "must have a gradient on outputs float32",
+        "its backward pass raised RuntimeError: Found dtype Bool but expected Float",
+        RuntimeError,
     ),
     "rows of its own": Case(
         Rows(), r"row_losses of Rows must return \[B\], .* \[1, 128\]"

@@ -49,8 +49,9 @@ class ImageMethodTraining(MethodTraining):
 
         Directions and images are the same for all methods and epochs.
         """
-        every = max(1, self.spec.recipe.epochs // LOOKS)
-        if self.by.label not in SURFACED or number % every:
+        epochs = self.spec.recipe.epochs
+        is_shown = number == epochs or number % max(1, epochs // LOOKS) == 0
+        if self.by.label not in SURFACED or not is_shown:
             return []
         inputs, targets = self.batches.plain(SHOWN), self.batches.targets[:SHOWN]
         generator = self.spec.seeds.generator("loss surface")

@@ -135,10 +135,10 @@ WHOLE = SIZES | {
         network="resnet9",
         pretraining=replace(SHORT, epochs=32),
         methods={
-            # There are 11,232 steps, and 225 decisions. Ten updates for each of them
-            # collapse the policy, whatever is rewarded.
-            "ala": {"period": 50, "measured": 1, "updates": 2},
-            "l2t-dlf": {"students": 1, "teaching_epochs": 3},
+            # There are 11,232 steps, and 225 decisions.
+            "ala": {"period": 50, "measured": 1},
+            # The teacher has 106 steps.
+            "l2t-dlf": {"students": 1, "teaching_epochs": 3, "teacher_rate": 1e-2},
             "moew": {"rounds": 5, "per_round": 8, "search_epochs": 4},
             "reloss": {"recorded": 500_000},
         },
@@ -193,9 +193,11 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     CE: ("surrogate-loss", {}),
     "self-paced-global": ("self-paced", {"form": "global"}),
     "ala-noise": ("ala", {"form": "noise"}),
+    "ala-walk": ("ala", {"form": "walk"}),
     "ala-confusion": ("ala", {"form": "confusion"}),
     "ala-level": ("ala", {"form": "level", "level": 0.1}),
     "ala-literal": ("ala", {"literal": True}),
+    "ala-literal-fixed": ("ala", {"literal": True, "form": "level"}),
     "ala-reuse": ("ala", {"second": "reuse"}),
     "ala-finetune": ("ala", {"second": "finetune"}),
     "ala-loss": ("ala", {"reward": "loss"}),
@@ -207,6 +209,7 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
 }
 FORM_OF = {
     "ala-noise": "ala",
+    "ala-walk": "ala",
     "ala-confusion": "ala",
     "ala-multi": "ala",
     "ala-reuse": "ala",
@@ -215,6 +218,7 @@ FORM_OF = {
     "ala-train": "ala",
     "ala-train-loss": "ala",
     "ala-literal-multi": "ala-literal",
+    "ala-literal-fixed": "ala-literal",
 }
 """Methods that have what is chosen for another one."""
 

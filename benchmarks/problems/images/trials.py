@@ -34,7 +34,7 @@ OBSERVED = 5_000
 """Images of the observe split at tier local, where settings are chosen."""
 RATES = (0.5, 1.0, 2.0)
 """Rates that are tried, in units of the usual one."""
-PAPERS_ALA = Tuned(settings={"period": 200, "measured": 4, "updates": 1})
+PAPERS_ALA = Tuned(settings={"period": 200, "measured": 4})
 PAPERS_SLOPE = Tuned(settings={"fitting": {"unit_slope": False}})
 LEVELS = {"ala-level": [Tuned(settings={"level": x}) for x in (-1.0, -0.3, 0.1, 0.3)]}
 """A ceiling of ALA: the best of four loss parameters of pairs, at the usual rate."""

@@ -10,8 +10,10 @@ def search(dimensions=2, radius=1.0):
     return WeightSearch(dimensions, radius, np.random.default_rng(0))
 
 
-def test_the_first_vectors_are_uniform_in_the_ball():
-    found = np.stack(search(3, 2.0).ask(4_000))
+def test_the_first_vectors_are_uniform_in_the_ball_after_equal_weights():
+    equal, *others = search(3, 2.0).ask(4_000)
+    assert equal.tolist() == [0, 0, 0]
+    found = np.stack(others)
     lengths = np.linalg.norm(found, axis=1)
     assert lengths.max() <= 2
     # Uniform in three dimensions: the cubes of the lengths are uniform, too.

@@ -1,12 +1,15 @@
 """ALA: what its controller sees, decides and learns, and what a training notes."""
 
+import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from baselines.learned_losses.adaptive_correlation import (
+    SURENESS,
     AdaptiveCorrelation,
     PairStates,
 )
@@ -46,24 +49,49 @@ def test_a_state_holds_both_directions_the_loss_parameter_and_the_time():
     states = pairs.states(phi, 0.25)
     assert states.shape == (2, 3, FEATURES)
     place = torch.stack([pairs.first, pairs.second], 1).tolist().index([0, 2])
-    c, unit = confusions[1], math.log(3)
-    past = [c[0, 2] / unit] * 9 + [2 * c[0, 2] / unit]
-    assert torch.allclose(states[1, place, :10], torch.stack(past))
-    assert torch.allclose(states[1, place, 19], 2 * c[2, 0] / unit)
+    # Standardised over the six confusions of a period: a factor changes nothing.
+    c = confusions[1]
+    wrong = c[~torch.eye(3, dtype=torch.bool)]
+    standard = (c - wrong.mean()) / wrong.std()
+    assert torch.allclose(states[1, place, :10], standard[0, 2].expand(10), atol=1e-5)
+    assert torch.allclose(states[1, place, 10:20], standard[2, 0].expand(10), atol=1e-5)
     # The moving average is 1.1 times the first statistic.
     assert torch.allclose(states[1, place, 20], torch.tensor(0.9 / 1.1))
     assert states[:, place, 22].tolist() == pytest.approx([0.7, 0])
     assert (states[..., 23] == 0.25).all()
 
 
-def test_statistics_are_in_units_of_chance():
-    """So that a policy can be used with any number of classes."""
+def test_pairs_that_do_not_differ_have_statistics_of_zero():
+    """With any number of classes: what they share is no reason to act on one."""
     for classes in (2, 10):
         pairs = PairStates(classes)
         chance = torch.full((1, classes, classes), math.log(classes))
         pairs.observe(chance)
         states = pairs.states(torch.eye(classes)[None], 0.0)
-        assert torch.allclose(states[..., :20], torch.ones(()))
+        assert torch.allclose(states[..., :20], torch.zeros(()), atol=1e-4)
+
+
+def confusions_of(done, pairs, generator):
+    """Return confusions [1, 10, 10] that grow towards 6 nats."""
+    grown = (2.3 + 3.7 * done) * pairs
+    return grown + 0.1 * torch.randn(1, 10, 10, generator=generator)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rewards_by_the_toss_of_a_coin_collapse_no_policy(seed):
+    torch.manual_seed(seed)
+    generator, adapted = make_generator(f"coin {seed}"), AdaptiveCorrelation(10)
+    controller = Controller(Policy(FEATURES), generator)
+    pairs = 0.6 + 0.8 * torch.rand(10, 10, generator=generator)
+    phi, allowed = torch.eye(10)[None], torch.ones(45, dtype=torch.bool)
+    for decision in range(225):
+        done = decision / 225
+        adapted.pairs.observe(confusions_of(done, pairs, generator).clamp(min=0.01))
+        made = controller.decide(adapted.states(phi, done), allowed)
+        phi = adapted.moved(phi, made.changes(0.1))
+        toss = 2.0 * torch.randint(2, (1,), generator=generator) - 1
+        controller.reward(made, toss)
+    assert controller.entropy > 0.2
 
 
 def test_a_policy_learns_the_action_that_is_rewarded():
@@ -84,7 +112,8 @@ def test_a_policy_learns_the_action_that_is_rewarded():
 def test_a_policy_without_news_stays_as_it_is(reward, learns):
     policy = Policy(FEATURES)
     before = [weight.clone() for weight in policy.parameters()]
-    controller = Controller(policy, make_generator("c"), learns=learns)
+    controller = Controller(policy, make_generator("c"))
+    controller.begin(learns=learns)
     for _ in range(30):
         decision = controller.decide(
             torch.randn(1, 3, FEATURES), torch.ones(3, dtype=torch.bool)
@@ -181,22 +210,22 @@ def test_a_class_that_is_not_observed_is_left_alone(form):
 
 @pytest.fixture
 def made(monkeypatch):
-    """The controllers that trainings make, with their first weights."""
+    """The policies of all trainings, with their weights at the beginning."""
     found = []
 
     class Noted(Controller):
-        def __init__(self, policy, generator, **settings):
-            super().__init__(policy, generator, **settings)
-            self.first = [weight.clone() for weight in policy.parameters()]
-            found.append(self)
+        def begin(self, *, learns=True):
+            super().begin(learns=learns)
+            first = [weight.clone() for weight in self.policy.parameters()]
+            found.append(SimpleNamespace(policy=self.policy, first=first))
 
     monkeypatch.setattr(ala, "Controller", Noted)
     return found
 
 
-def moved_on(controller):
-    """Whether a policy has changed since its controller was made."""
-    return not all(map(torch.equal, controller.first, controller.policy.parameters()))
+def moved_on(begun):
+    """Whether a policy has changed since a training began."""
+    return not all(map(torch.equal, begun.first, begun.policy.parameters()))
 
 
 @pytest.mark.parametrize("second", ["reuse", "finetune"])
@@ -209,6 +238,9 @@ def test_a_second_run_begins_with_the_policy_of_the_first(made, second):
     assert moved_on(alone)
     assert all(map(torch.equal, again.first, alone.policy.parameters()))
     assert moved_on(again) == (second == "finetune")
+    # What the first training noted is kept.
+    assert result.notes["first_rewards"] == first.notes["rewards"]
+    assert len(result.notes["rewards"]) == (6 if second == "finetune" else 0)
 
 
 def test_a_metric_that_never_changes_teaches_nothing(made):
@@ -273,6 +305,38 @@ def test_a_reward_by_a_loss_needs_classes():
     message = "reward 'loss' are of the loss of classes, got loss 'focal-weighting'"
     with pytest.raises(ConfigError, match=message):
         AdaptiveLossAlignment(loss="focal-weighting", reward="loss")
+
+
+def test_a_walk_draws_actions_evenly_and_asks_nothing():
+    result, validation = trained(LONGER, form="walk", period=2, step=0.05)
+    notes = result.notes
+    assert notes["entropies"] == pytest.approx([math.log(3)] * 16)
+    assert 0.1 < sum(notes["raised"]) / 16 < 0.6
+    assert notes["phi"][:16] != notes["phi"][-16:]
+    assert not notes["rewards"] and "rewarded" not in notes
+    assert dict(validation.meter.made) == {"observe": 8}
+
+
+def test_what_is_rewarded_is_noted_for_every_network():
+    result, _ = trained(LONGER, period=4, children=2)
+    rewarded = torch.tensor(result.notes["rewarded"]).view(-1, 2)
+    better = (rewarded[:-1] - rewarded[1:]).sign().mean(1)
+    assert result.notes["rewards"] == pytest.approx(better.tolist())
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_slopes_are_noted_by_how_sure_a_network_is(literal):
+    """Where nothing moves, they are 1 - p, or p / (1 + p)^2 times that and 4."""
+    result, _ = trained(form="level", literal=literal)
+    slopes = torch.tensor(result.notes["slopes"]).view(9, -1, 2)
+    assert torch.allclose(slopes[..., 1].sum(1), torch.ones(9), atol=1e-3)
+    bounds = [0.0, *SURENESS, 1.0]
+    for part, (low, high) in enumerate(itertools.pairwise(bounds)):
+        p = torch.linspace(low, high, 101)
+        expected = (1 - p) * (4 * p / (1 + p) ** 2 if literal else 1)
+        for slope, share in slopes[:, part].tolist():
+            if share:
+                assert expected.min() - 1e-3 <= slope <= expected.max() + 1e-3
 
 
 def test_a_level_is_that_of_all_pairs_and_stays():

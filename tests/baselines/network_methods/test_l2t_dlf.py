@@ -1,6 +1,7 @@
 """L2T-DLF: a teacher that learns, and what it costs."""
 
 import pytest
+import torch
 
 from baselines.network_methods.l2t_dlf import LearningToTeach
 from baselines.training.optimization import Training
@@ -23,9 +24,20 @@ def test_queries_are_one_an_epoch_of_the_last_student():
 
 def test_the_loss_of_the_last_student_is_noted():
     result, _ = trained(teaching_epochs=1)
-    assert len(result.notes["phi"]) == 4 * 4
+    # At the beginning of both windows, and at the end.
+    assert result.notes["phi_steps"] == [0, 10, 12]
+    assert len(result.notes["phi"]) == 3 * 4 * 4
     assert result.gradient_steps == (2 * 1 + 3) * 4
-    assert result.notes["phi"] != [float(i == j) for i in range(4) for j in range(4)]
+    identity = [float(i == j) for i in range(4) for j in range(4)]
+    assert result.notes["phi"][-16:] != identity
+
+
+def test_a_teacher_at_a_greater_rate_moves_its_loss_further():
+    moved = []
+    for rate in (1e-4, 1e-1):
+        result, _ = trained(teacher_rate=rate)
+        moved.append(torch.tensor(result.notes["phi"][-16:]).view(4, 4) - torch.eye(4))
+    assert moved[1].norm() > 2 * moved[0].norm()
 
 
 def test_students_learn():
