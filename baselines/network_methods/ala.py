@@ -25,7 +25,10 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from baselines.embedding_losses.margin import Margin
 from baselines.embedding_losses.triplet import Triplet
-from baselines.learned_losses.adaptive_correlation import AdaptiveCorrelation
+from baselines.learned_losses.adaptive_correlation import (
+    SURENESS,
+    AdaptiveCorrelation,
+)
 from baselines.learned_losses.adaptive_distances import (
     DistanceMixture,
     FocalWeighting,
@@ -311,7 +314,7 @@ class _Alignment(Hooks):
         if self.rewarded:
             found["rewarded"] = self.rewarded
         if self.slopes:
-            found["slopes"] = self.slopes
+            found |= {"slopes": self.slopes, "slope_bounds": [*SURENESS]}
         return found
 
     def _note_slopes(self) -> None:

@@ -22,7 +22,7 @@ from tests.benchmarks.report.report_cases import (
 )
 
 FIGURES = {"metric_over_seconds", "metric_over_queries", "training_course"}
-FIGURES |= {"loss_matrices", "policy_course"}
+FIGURES |= {"loss_matrices", "policy_course", "loss_slopes"}
 
 
 def trained(row, replicate, *, steps=100, seconds=20.0, queries=0, **notes):
@@ -50,6 +50,8 @@ RECORDS = [
             course_observe_loss=[1.2, 0.9],
             phi_steps=[0, 100],
             phi=[1, 0, 0, 1, 0.9, 0.1, 0.1, 1.0],
+            slope_bounds=[0.5],
+            slopes=[0.6, 1.0 - number / 4, 0.2, number / 4, 0, 0, 0.1, 1.0],
             rewards=[1.0, -1.0],
             entropies=[1.1, 1.0, 0.9],
             lowered=[0.3, 0.3, 0.2],
@@ -99,6 +101,16 @@ def test_every_figure_is_drawn_where_there_is_something():
     assert loss.get_ydata().tolist() == [1.2, 0.9]
     policy = drawn["policy_course-balanced"].axes[0].get_lines()[0]
     assert list(policy.get_ydata()) == [1.0, 0.0]
+
+
+def test_slopes_are_means_over_examples_where_there_are_some():
+    (panel,) = draw_all(LAYOUT, RECORDS)["loss_slopes-balanced"].axes
+    first, last, usual = (line.get_ydata() for line in panel.get_lines())
+    assert first.tolist() == pytest.approx([0.6, 0.2])
+    assert np.isnan(last[0]) and last[1] == pytest.approx(0.1)
+    assert usual.tolist() == [0.75, 0.25]
+    ticks = [text.get_text() for text in panel.get_xticklabels()]
+    assert ticks == ["0-0.5", "0.5-1"]
 
 
 def test_a_row_far_from_the_others_is_named_instead_of_drawn():
