@@ -72,12 +72,12 @@ class Fitting:
         group_size: examples in a group.
         penalty: weight of the gradient penalty.
         unit_slope: whether the loss is scaled in the end, so that its mean slope is 1
-            per example on held-out groups. Groups of classes have labels that are made
-            for them; the slope on outputs with their own labels may be several times
-            as great.
+            per example on held-out groups. For classes these have labels that are made
+            for them. With the labels that the outputs have, the loss may be several
+            times as steep as cross-entropy.
         slope_of_base: whether the loss is scaled in the end, so that its mean slope per
-            example is that of the loss it takes the place of, both on outputs that were
-            held out, with their own targets. Rates of that loss then suit it.
+            example equals the slope of the loss it takes the place of, both on held-out
+            outputs with their own targets. Rates of that loss then suit it.
         anchored: see `Surrogate`.
         per_example: whether the penalty asks for slope 1 of an example, not n.
         held_out: groups that are held out.

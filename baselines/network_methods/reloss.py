@@ -59,9 +59,9 @@ class ReLoss(NetworkMethod):
     the metric: on groups held out from the recorded outputs, and, `_plain`, at the end
     on groups of the observe split with their own targets, one query each (0 where the
     metric does not vary). They list cost, loss before it is scaled, and usual loss of
-    the held-out groups, `held_out_`. They tell the factor of the loss,
-    `surrogate_scale`, both mean slopes of `FittedSurrogate`, and what the surrogate
-    notes itself.
+    the held-out groups, `held_out_`. They also hold the factor of the loss,
+    `surrogate_scale`, the mean slopes `slope` and `slope_base` of `FittedSurrogate`,
+    and what the surrogate itself notes.
 
     Attributes:
         kind: what the outputs are, which decides the surrogate and the usual loss.
@@ -70,8 +70,7 @@ class ReLoss(NetworkMethod):
         recording: share of the epochs that the recorded training has, at least one.
             The paper records a whole training.
         recording_rate: greatest rate of the recorded training; None for the given one.
-            With the same value here, trainings at different rates record the same
-            outputs.
+            If it is set, trainings at different rates record the same outputs.
     """
 
     kind: str = "classes"

@@ -148,11 +148,11 @@ WHOLE = SIZES | {
             "ala": {"period": 50, "measured": 1, "updates": 2},
             "l2t-dlf": {"students": 1, "teaching_epochs": 3},
             "moew": {"rounds": 5, "per_round": 8, "search_epochs": 4},
-            # With labels of their own, outputs have 2.4 to 8 times the slope that
-            # they have with labels that are made, so a slope of 1 on the latter is
-            # too steep. A quarter of the epochs is 359,000 outputs: with 64 groups
-            # a step they make 390 steps of fitting, with 256 only 90. The rate of
-            # the recording is the usual one, so all forms learn from one recording.
+            # A slope of 1 with labels that are made is 2.4 to 8 times the slope of
+            # cross-entropy with the labels that outputs have. A quarter of the
+            # epochs records 359,000 outputs: with 64 groups a step they make 390
+            # steps of fitting, with 256 only 90. The rate of the recording is the
+            # usual one, so all forms learn from one recording.
             "reloss": {
                 "recorded": 500_000,
                 "recording": 0.25,
