@@ -31,7 +31,7 @@ CE = "ce"
 METRIC_FREE = (CE, "self-paced", "self-paced-global")
 """Methods that never query the metric: one network serves all of them."""
 UNIT_SLOPE = {"unit_slope": True}
-"""Scales ReLoss for rates of cross-entropy.
+"""Setting of ReLoss so that rates of cross-entropy suit its loss.
 
 Its own penalty asks for a slope of n per example, n in a group.
 """
