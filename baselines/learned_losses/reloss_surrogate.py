@@ -22,8 +22,10 @@ from baselines.learned_losses.surrogates.contract import (
     Groups,
     Surrogate,
     SurrogateKind,
+    gathered,
 )
 from metricopt.errors import (
+    ConfigError,
     DataError,
     DivergedError,
     require_choice,
@@ -70,7 +72,12 @@ class Fitting:
         group_size: examples in a group.
         penalty: weight of the gradient penalty.
         unit_slope: whether the loss is scaled in the end, so that its mean slope is 1
-            per example.
+            per example on held-out groups. For classes these have labels that are made
+            for them. With the labels that the outputs have, the loss may be several
+            times as steep as cross-entropy.
+        slope_of_base: whether the loss is scaled in the end, so that its mean slope per
+            example equals the slope of the loss it takes the place of, both on held-out
+            outputs with their own targets. Rates of that loss then suit it.
         anchored: see `Surrogate`.
         per_example: whether the penalty asks for slope 1 of an example, not n.
         held_out: groups that are held out.
@@ -82,6 +89,7 @@ class Fitting:
     group_size: int = 128
     penalty: float = 10.0
     unit_slope: bool = False
+    slope_of_base: bool = False
     anchored: bool = False
     per_example: bool = False
     held_out: int = 256
@@ -97,6 +105,11 @@ class Fitting:
             held_out=">= 2",
             penalty=">= 0",
         )
+        if self.unit_slope and self.slope_of_base:
+            raise ConfigError(
+                "a surrogate is scaled to one slope: set unit_slope or slope_of_base, "
+                "got both"
+            )
 
 
 class FittedSurrogate(NamedTuple):
@@ -108,7 +121,11 @@ class FittedSurrogate(NamedTuple):
             groups.
         base: the same of the loss that it takes the place of.
         course: `rank_correlation` after every epoch.
-        held_out: cost, loss and base loss of every held-out group, shape [3, G].
+        held_out: cost, loss before it is scaled, and base loss of every held-out group,
+            shape [3, G].
+        slope: mean slope per example before the loss is scaled, on held-out outputs
+            with their own targets.
+        slope_base: the same of the base loss.
     """
 
     surrogate: Surrogate
@@ -116,6 +133,8 @@ class FittedSurrogate(NamedTuple):
     base: float
     course: list[float]
     held_out: Tensor
+    slope: float
+    slope_base: float
 
 
 def fit_surrogate(
@@ -131,8 +150,7 @@ def fit_surrogate(
 
     Args:
         kind: what the outputs are.
-        recorded: outputs in the order of time, shape [N, ...], with their targets where
-            the kind keeps them.
+        recorded: outputs in the order of time, shape [N, ...], with their targets.
         costs: costs of the metric; called with the groups of a step, and with those
             that are held out once.
         fitting: length and objective.
@@ -144,7 +162,8 @@ def fit_surrogate(
         DivergedError: if an objective is not finite.
     """
     size = fitting.group_size
-    held, taught = _parted(kind, recorded, fitting, generator)
+    places, taught = _parted(len(recorded.outputs), fitting, generator)
+    held = kind.groups(recorded, places, size, generator)
     held_costs = costs(held)
     surrogate = kind.make(held, anchored=fitting.anchored).to(held.outputs)
     base_losses = kind.base_losses(held)
@@ -159,9 +178,9 @@ def fit_surrogate(
     best = copy.deepcopy(surrogate)
     for _ in range(fitting.epochs):
         order = torch.randperm(len(taught), generator=generator)
-        for places in order.split(learning.count * size):
-            if len(places) == learning.count * size:
-                groups = kind.groups(recorded, taught[places], size, generator)
+        for drawn in order.split(learning.count * size):
+            if len(drawn) == learning.count * size:
+                groups = kind.groups(recorded, taught[drawn], size, generator)
                 learning.step(groups, costs(groups))
         with torch.no_grad():
             course.append(agreement(surrogate(*held), held_costs))
@@ -169,12 +188,10 @@ def fit_surrogate(
             best = copy.deepcopy(surrogate)
     with torch.no_grad():
         losses = best(*held)
-    if fitting.unit_slope:
-        best.scale /= _slope(best, held)
-    seen = torch.stack([held_costs.to(losses), losses, base_losses])
-    return FittedSurrogate(
-        best.requires_grad_(False), max(course), base, course, seen.cpu()
-    )
+    slopes = _scale(best, kind, fitting, held, gathered(recorded, places, size))
+    seen = torch.stack([held_costs.to(losses), losses, base_losses]).cpu()
+    best.requires_grad_(False)
+    return FittedSurrogate(best, max(course), base, course, seen, *slopes)
 
 
 class _Learning:
@@ -213,13 +230,16 @@ class _Learning:
 
 
 def _parted(
-    kind: SurrogateKind,
-    recorded: Groups,
-    fitting: Fitting,
-    generator: torch.Generator,
-) -> tuple[Groups, Tensor]:
-    """Return groups that are held out, and the places of outputs to learn from."""
-    count, size = len(recorded.outputs), fitting.group_size
+    count: int, fitting: Fitting, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Return places of outputs in groups that are held out, and of those to learn from.
+
+    Args:
+        count: recorded outputs.
+        fitting: number and size of groups.
+        generator: source of the places, on the CPU.
+    """
+    size = fitting.group_size
     order = torch.randperm(count, generator=generator)
     held, taught = order[: count // HELD_OUT], order[count // HELD_OUT :]
     if len(taught) < 2 * size or not len(held):
@@ -230,12 +250,40 @@ def _parted(
     # With replacement: few outputs still make many groups.
     every = (fitting.held_out * size,)
     drawn = torch.randint(len(held), every, generator=generator)
-    return kind.groups(recorded, held[drawn], size, generator), taught
+    return held[drawn], taught
 
 
-def _slope(surrogate: Surrogate, groups: Groups) -> Tensor:
-    """Return the mean slope per example."""
+def _scale(
+    surrogate: Surrogate,
+    kind: SurrogateKind,
+    fitting: Fitting,
+    held: Groups,
+    own: Groups,
+) -> tuple[float, float]:
+    """Scale a fitted surrogate in place; return `slope` and `slope_base` before that.
+
+    Args:
+        surrogate: with scale 1.
+        kind: what the outputs are.
+        fitting: which slope the loss is to have.
+        held: groups that are held out.
+        own: the same outputs with their own targets.
+    """
+
+    def losses(groups: Groups) -> Tensor:
+        return surrogate(*groups)
+
+    slope, base = _slope(losses, own), _slope(kind.base_losses, own)
+    if fitting.unit_slope:
+        surrogate.scale /= _slope(losses, held)
+    if fitting.slope_of_base:
+        surrogate.scale *= base / slope
+    return float(slope), float(base)
+
+
+def _slope(losses_of: Callable[[Groups], Tensor], groups: Groups) -> Tensor:
+    """Return the mean slope per example of a loss of groups."""
     outputs = groups.outputs.detach().requires_grad_()
-    losses = surrogate(outputs, groups.targets)
+    losses = losses_of(Groups(outputs, groups.targets))
     (gradient,) = torch.autograd.grad(losses.sum(), outputs)
     return gradient.flatten(2).norm(dim=-1).mean() * groups.targets.shape[1]

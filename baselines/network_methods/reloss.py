@@ -5,11 +5,13 @@ the network is trained again, from the same start, with the surrogate instead.
 
 Source: Huang et al., ICLR 2022. Differs: the published code fits the surrogate once, to
 recorded logits of ImageNet. The epoch of best metric is kept, as for the other methods
-here; theirs is the last.
+here; theirs is the last. The paper records a whole training; `recording` can shorten
+it.
 """
 
 import copy
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -35,6 +37,7 @@ from baselines.network_methods.contract import (
     Notes,
 )
 from baselines.training.loop import Hooks
+from baselines.training.optimization import Training
 from baselines.training.prediction import predict_examples
 from baselines.validation import labels
 from metricopt.errors import require_ranges
@@ -55,21 +58,35 @@ class ReLoss(NetworkMethod):
     The notes also give the rank correlation of the surrogate and of the usual loss with
     the metric: on groups held out from the recorded outputs, and, `_plain`, at the end
     on groups of the observe split with their own targets, one query each (0 where the
-    metric does not vary). Where targets are recorded, the notes list cost, loss and
-    usual loss of the held-out groups, `held_out_`.
+    metric does not vary). They list cost, loss before it is scaled, and usual loss of
+    the held-out groups, `held_out_`. They also hold the factor of the loss,
+    `surrogate_scale`, the mean slopes `slope` and `slope_base` of `FittedSurrogate`,
+    and what the surrogate itself notes.
 
     Attributes:
         kind: what the outputs are, which decides the surrogate and the usual loss.
         fitting: settings of the surrogate.
         recorded: most outputs that are recorded, drawn evenly over the training.
+        recording: share of the epochs that the recorded training has, at least one.
+            The paper records a whole training.
+        recording_rate: greatest rate of the recorded training; None for the given one.
+            If it is set, trainings at different rates record the same outputs.
     """
 
     kind: str = "classes"
     fitting: Fitting = field(default_factory=Fitting)
     recorded: int = 2_000_000
+    recording: float = 1.0
+    recording_rate: float | None = None
 
     def __post_init__(self) -> None:
-        require_ranges("ReLoss", vars(self), recorded=">= 1")
+        require_ranges(
+            "ReLoss",
+            vars(self),
+            recorded=">= 1",
+            recording="in (0, 1]",
+            recording_rate="> 0",
+        )
 
     @property
     def _kind(self) -> SurrogateKind:
@@ -81,26 +98,34 @@ class ReLoss(NetworkMethod):
 
     def _train(self, given: Assignment) -> NetworkResult:
         kind = self._kind
-        recorder = _Recorder(kind, self.recorded, given)
+        training = self._recorded_training(given.training)
+        recorder = _Recorder(kind, self.recorded, given, training)
         fitted = self._fit(kind, recorder.recorded, given)
         notes: Notes = {
             "rank_correlation": fitted.rank_correlation,
             f"rank_correlation_{kind.base}": fitted.base,
             "rank_correlations": fitted.course,
             "group_queries": given.validation.queries,
+            "surrogate_scale": float(fitted.surrogate.scale),
+            "slope": fitted.slope,
+            "slope_base": fitted.slope_base,
         }
-        if kind.keeps_targets:
-            names = ("cost", "loss", "base")
-            rounded = [
-                [float(f"{value:.{DIGITS}g}") for value in line]
-                for line in fitted.held_out.tolist()
-            ]
-            notes |= {f"held_out_{n}": r for n, r in zip(names, rounded, strict=True)}
+        lines = zip(("cost", "loss", "base"), fitted.held_out.tolist(), strict=True)
+        notes |= {f"held_out_{name}": _rounded(line) for name, line in lines}
+        notes |= fitted.surrogate.noted()
         network, surrogate = copy.deepcopy(given.network), fitted.surrogate
         run = given.trained(network, kind.beside(surrogate), given.metric_score())
         notes |= run.best.noted("observe_cost")
         notes |= self._plain(network, surrogate, given)
         return given.result(network, recorder.steps + run.steps, notes)
+
+    def _recorded_training(self, training: Training) -> Training:
+        """Return the training whose outputs are recorded, for the given one."""
+        return replace(
+            training,
+            epochs=max(1, round(self.recording * training.epochs)),
+            learning_rate=self.recording_rate or training.learning_rate,
+        )
 
     def _fit(
         self, kind: SurrogateKind, recorded: Groups, given: Assignment
@@ -167,21 +192,24 @@ class _Recorder(Hooks):
         kind: what the outputs are, and the usual loss.
         most: outputs that are recorded at the most, as many of each mini-batch.
         given: what is trained.
+        training: length and rate.
 
     Attributes:
         steps: taken.
     """
 
-    def __init__(self, kind: SurrogateKind, most: int, given: Assignment) -> None:
+    def __init__(
+        self, kind: SurrogateKind, most: int, given: Assignment, training: Training
+    ) -> None:
         super().__init__(given.hooks.on_epoch)
         batches = given.batches
-        total = given.training.epochs * batches.steps_per_epoch * batches.batch_size
+        total = training.epochs * batches.steps_per_epoch * batches.batch_size
         self._kind = kind
         self._parts: list[Groups] = []
         self._share = min(1.0, most / total)
         self._device = batches.targets.device
         network, observe = copy.deepcopy(given.network), given.loss_score(kind.loss)
-        run = given.run(network, self._loss, observe)
+        run = given.run(network, self._loss, observe, training)
         self.steps = run.steps
         given.finish(run, self)
 
@@ -202,6 +230,10 @@ class _Recorder(Hooks):
     def _loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         first = slice(max(1, round(self._share * len(outputs))))
         kept = outputs[first].detach().to(self._kind.dtype).clone()
-        seen = targets[first] if self._kind.keeps_targets else targets[:0]
-        self._parts.append(Groups(kept, seen.clone()))
+        self._parts.append(Groups(kept, targets[first].clone()))
         return self._kind.loss(outputs, targets)
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    """Return numbers with as many digits as notes have."""
+    return [float(f"{value:.{DIGITS}g}") for value in values]

@@ -15,6 +15,9 @@ from baselines.learned_losses.surrogates.contract import (
 from baselines.losses.cross_entropy import cross_entropy
 from metricopt.errors import ShapeError
 
+CURVE_POINTS, CURVE_DIGITS = 101, 6
+"""Probabilities of the true class at which the learned loss is noted."""
+
 
 class ClassSurrogate(ProbabilitySurrogate):
     """A loss of the probability p of the true class; see `ProbabilitySurrogate`.
@@ -35,15 +38,21 @@ class ClassSurrogate(ProbabilitySurrogate):
         log_p = log_probabilities(outputs)
         return log_p.gather(-1, targets.long()[..., None]).exp()
 
+    def noted(self) -> dict[str, list[float]]:
+        """Return the loss of an example at probabilities p = 0, .01, ... 1."""
+        p = torch.linspace(0, 1, CURVE_POINTS).to(self.scale)
+        with torch.no_grad():
+            losses = self.of_right(p[:, None, None]).tolist()
+        return {"surrogate_curve": [float(f"{x:.{CURVE_DIGITS}g}") for x in losses]}
+
 
 @KINDS.register("classes")
 class Classes(SurrogateKind):
-    """Logits of classes. Labels are made for them: recorded ones are not needed."""
+    """Logits of classes; groups to learn from have labels that are made for them."""
 
     loss = staticmethod(cross_entropy)
     base = "cross_entropy"
     shape = "[C]"
-    keeps_targets = False
     dtype = torch.float32
 
     def check(self, outputs: Any, targets: Any) -> None:

@@ -49,6 +49,10 @@ class Surrogate(nn.Module, ABC):
             targets: shape [..., n, (one example)].
         """
 
+    def noted(self) -> dict[str, list[float]]:
+        """Return what notes say of the loss that was learned; by default nothing."""
+        return {}
+
 
 class ProbabilitySurrogate(Surrogate):
     """A loss: the mean of |h(p)| over examples, p what should be 1 of each.
@@ -84,7 +88,14 @@ class ProbabilitySurrogate(Surrogate):
 
     def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of every group; see `Surrogate`."""
-        right = self.right(outputs, targets)
+        return self.of_right(self.right(outputs, targets))
+
+    def of_right(self, right: Tensor) -> Tensor:
+        """Return the loss of groups with these probabilities of what is right.
+
+        Args:
+            right: shape [..., n, q].
+        """
         values = self.h(right)
         if self.anchored:
             values = values - self.h(torch.ones_like(right[..., :1, :]))
@@ -99,14 +110,12 @@ class SurrogateKind(ABC):
         loss: the loss that the surrogate takes the place of; its training is recorded.
         base: what notes call it.
         shape: the outputs of one example, in words.
-        keeps_targets: whether targets are recorded with outputs.
         dtype: type that outputs are recorded in.
     """
 
     loss: ClassVar[Callable[[Tensor, Tensor], Tensor]]
     base: ClassVar[str] = "base"
     shape: ClassVar[str]
-    keeps_targets: ClassVar[bool] = True
     dtype: ClassVar[torch.dtype] = torch.float16
 
     @abstractmethod
@@ -147,19 +156,30 @@ class SurrogateKind(ABC):
         learned much. The others are of all times.
 
         Args:
-            recorded: outputs in the order of time; with no targets where they are not
-                kept.
+            recorded: outputs in the order of time, with their targets.
             places: places drawn at random; what exceeds a multiple of `size` is left
                 out.
             size: examples n of a group.
             generator: source of what else is random, on the CPU.
         """
-        count = len(places) // size
-        near = count // 2 * size
-        drawn = torch.cat([places[:near].sort()[0], places[near : count * size]])
-        outputs, targets = (part[drawn.to(part.device)] for part in recorded)
-        shape = (count, size)
-        return Groups(outputs.float().unflatten(0, shape), targets.unflatten(0, shape))
+        near = len(places) // size // 2 * size
+        return gathered(
+            recorded, torch.cat([places[:near].sort()[0], places[near:]]), size
+        )
+
+
+def gathered(recorded: Groups, places: Tensor, size: int) -> Groups:
+    """Return groups of the outputs at some places, with their own targets.
+
+    Args:
+        recorded: outputs and targets, shape [N, ...].
+        places: group by group; what exceeds a multiple of `size` is left out.
+        size: examples n of a group.
+    """
+    shape = (len(places) // size, size)
+    drawn = places[: shape[0] * size]
+    outputs, targets = (part[drawn.to(part.device)] for part in recorded)
+    return Groups(outputs.float().unflatten(0, shape), targets.unflatten(0, shape))
 
 
 KINDS: Registry[type[SurrogateKind]] = Registry(

@@ -1,10 +1,11 @@
 """Short trainings by which settings of network methods are chosen, on observe alone.
 
-Every method that is tuned has four: its usual settings at three rates, and one
-alternative at the usual rate. A fixed level has four values. A trial at tier local has
-ten epochs: of ResNet-9, which the tables train, for the forms of ALA; of ResNet-20, of
-the same error, for the methods tried before them. What each reached is a line of a
-file; what is chosen stands in `method_networks`, and a test compares both.
+Every method that is tuned has four: its usual settings at three rates, and a fourth
+rate or one alternative at the usual rate. A fixed level has four values. A trial at
+tier local has ten epochs: of ResNet-9, which the tables train, for the forms of ALA and
+ReLoss; of ResNet-20, of the same error, for the methods tried before them. What each
+reached is a line of a file; what is chosen stands in `method_networks`, and a test
+compares both.
 """
 
 import math
@@ -28,27 +29,30 @@ FILE = TrialFile("learned-losses")
 EPOCHS = {"local": 10}
 """Epochs of a trial; elsewhere one."""
 TRIED_FIRST = ("ce", "self-paced", "self-paced-global", "large-margin", "l2t-dlf")
-TRIED_FIRST += ("reloss", "reloss-anchored", "reloss-regression")
 """Methods whose trials at tier local have ResNet-20; a choice is within a method."""
 OBSERVED = 5_000
 """Images of the observe split at tier local, where settings are chosen."""
 RATES = (0.5, 1.0, 2.0)
 """Rates that are tried, in units of the usual one."""
+LOW = Tuned(rate=0.05)
+UNTRAINED = 0.8
+"""If the least error of a method is above it, none of its trials trained anything."""
 PAPERS_ALA = Tuned(settings={"period": 200, "measured": 4})
-PAPERS_SLOPE = Tuned(settings={"fitting": {"unit_slope": False}})
+AS_TRIED = {"l2t-dlf": {"students": 1, "teaching_epochs": 3}}
+"""Settings that methods were tried with, where the tables have others."""
 LEVELS = {"ala-level": [Tuned(settings={"level": x}) for x in (-1.0, -0.3, 0.1, 0.3)]}
 """A ceiling of ALA: the best of four loss parameters of pairs, at the usual rate."""
 ALTERNATIVES: Mapping[str, Tuned] = {
-    CE: Tuned(rate=0.05),
+    CE: LOW,
     "self-paced": Tuned(settings={"start": 0.8}),
     "self-paced-global": Tuned(settings={"start": 0.8}),
-    "large-margin": Tuned(rate=0.05),
+    "large-margin": LOW,
     "l2t-dlf": Tuned(settings={"literal": True}),
     "ala-literal": PAPERS_ALA,
     "ala": PAPERS_ALA,
-    "reloss": PAPERS_SLOPE,
-    "reloss-anchored": PAPERS_SLOPE,
-    "reloss-regression": PAPERS_SLOPE,
+    "reloss": LOW,
+    "reloss-anchored": LOW,
+    "reloss-regression": LOW,
 }
 """What is tried beside the rates, for the methods that are tuned.
 
@@ -91,6 +95,8 @@ def trials(tier: str = "local") -> list[Trial]:
     usual = WHOLE[tier]
     short = replace(usual.pretraining, epochs=EPOCHS.get(tier, 1))
     whole = replace(usual, pretraining=short)
+    if tier == "local":
+        whole = replace(whole, methods={**usual.methods, **AS_TRIED})
     data = MethodImages.of(cifar10(tier), tier, whole=True).here(offline=True).data
     found = []
     rates = [Tuned(rate=factor * short.rate) for factor in RATES]
@@ -108,18 +114,21 @@ def trials(tier: str = "local") -> list[Trial]:
 def best(method: str, tried: Sequence[Mapping[str, Any]]) -> Tuned | None:
     """Return what is chosen for a method; None where none was tried.
 
-    That is what had the least error, if the usual settings had more by over a standard
-    error. Otherwise it is the usual settings: of differences that small, most are
-    chance, and the greatest rates gain most from a training that is cut short.
+    That is what had the least error, if the usual settings had more by over the
+    standard error of a difference. Otherwise it is the usual settings: most differences
+    that small are chance, and the greatest rates gain most from a training that is cut
+    short. The usual settings also stay if no trial trained anything.
     """
     own = [line for line in tried if line["method"] == method]
     if not own:
         return None
     least = min(own, key=itemgetter("observe_mcr"))
+    if least["observe_mcr"] > UNTRAINED:
+        return Tuned()
     usual = WHOLE["local"].pretraining.rate
     for line in own:
         error = line["observe_mcr"]
-        chance = math.sqrt(error * (1 - error) / OBSERVED)
+        chance = math.sqrt(2 * error * (1 - error) / OBSERVED)
         gain = error - least["observe_mcr"]
         if (line["rate"], line["settings"]) == (usual, {}) and gain <= chance:
             return Tuned()

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 COST, LOSS, BASE = "held_out_cost", "held_out_loss", "held_out_base"
 """Notes: a number of every held-out group."""
+BASES = ("rank_correlation_base", "rank_correlation_cross_entropy")
+"""Notes of how well the usual loss ranks: for classes by its name."""
 INCHES = 2.6
 
 
@@ -37,15 +39,16 @@ def loss_over_metric(
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(2, len(shown), squeeze=False, sharex=True, sharey=True)
     labels = {row.name: row.label for row in layout.rows}
-    notes = ((LOSS, "rank_correlation"), (BASE, "rank_correlation_base"))
+    notes = ((LOSS, ("rank_correlation",)), (BASE, BASES))
     for column, record in enumerate(shown):
         ranks = rankdata(record.notes[COST])
-        for row, (note, correlation) in enumerate(notes):
+        for row, (note, correlations) in enumerate(notes):
             panel = panels[row, column]
             panel.scatter(ranks, rankdata(record.notes[note]), s=6, alpha=0.6)
             panel.plot([1, len(ranks)], [1, len(ranks)], color="grey", linewidth=0.6)
-            value = note_value(record, correlation)
-            said = NOTHING if value is None else f"{value:.3f}"
+            values = [note_value(record, name) for name in correlations]
+            known = [f"{value:.3f}" for value in values if value is not None]
+            said = known[0] if known else NOTHING
             panel.set_title(f"rank correlation {said}", fontsize="small")
         panels[0, column].set_xlabel(labels[record.spec.row], fontsize="small")
         panels[1, column].set_xlabel("rank of the metric's cost")

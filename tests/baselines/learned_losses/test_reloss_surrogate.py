@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from baselines.learned_losses.reloss_surrogate import (
     Fitting,
@@ -13,7 +14,7 @@ from baselines.learned_losses.surrogates.classes import (
     ClassSurrogate,
     make_groups,
 )
-from baselines.learned_losses.surrogates.contract import Groups
+from baselines.learned_losses.surrogates.contract import Groups, gathered
 from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
 from tests.golden import assert_golden, load_golden
@@ -62,8 +63,24 @@ def test_labels_of_groups_are_right_up_to_a_cut(classes):
 
 
 def fitted(logits, costs, fitting, generator):
-    recorded = Groups(logits, torch.empty(0))
+    recorded = Groups(logits, logits.argmax(-1))
     return fit_surrogate(Classes(), recorded, costs, fitting, generator)
+
+
+def fit_on_labels(logits, labels, fitting):
+    """Return what was fitted, and the held-out outputs with their own labels."""
+    torch.manual_seed(0)
+    recorded, kind = Groups(logits, labels), Classes()
+    drawn = []
+
+    def groups(given, places, *more):
+        drawn.append(places)
+        return Classes.groups(kind, given, places, *more)
+
+    kind.groups = groups
+    found = fit_surrogate(kind, recorded, errors, fitting, make_generator("fit"))
+    # The first groups are those held out.
+    return found, gathered(recorded, drawn[0], fitting.group_size)
 
 
 def errors(groups):
@@ -108,6 +125,51 @@ def test_the_unit_slope_is_one():
     loss = found.surrogate(outputs, targets)
     (gradient,) = torch.autograd.grad(loss, outputs)
     assert gradient.norm(dim=-1).sum().item() == pytest.approx(1, abs=0.1)
+
+
+def mean_slope(loss, logits, labels):
+    """Return the mean norm of an example's gradient, one example after the other."""
+    norms = []
+    for one, label in zip(logits, labels, strict=True):
+        own = one[None].clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(own, label[None]), own)
+        norms.append(gradient.norm())
+    return torch.stack(norms).mean().item()
+
+
+def test_the_slope_is_that_of_cross_entropy_on_own_labels():
+    logits = 2 * torch.randn(1_000, 4, generator=make_generator("logits"))
+    labels = torch.randint(4, (1_000,), generator=make_generator("labels"))
+    few = {"epochs": 1, "groups": 8, "group_size": 10, "held_out": 20}
+    scaled = Fitting(slope_of_base=True, **few)
+    found, (outputs, targets) = fit_on_labels(logits, labels, scaled)
+    ours, base = (
+        mean_slope(loss, outputs.flatten(0, 1), targets.flatten())
+        for loss in (found.surrogate, nn.functional.cross_entropy)
+    )
+    assert ours == pytest.approx(base, rel=1e-5)
+    assert found.slope_base == pytest.approx(base, rel=1e-5)
+    assert found.slope * found.surrogate.scale.item() == pytest.approx(base, rel=1e-5)
+    # Without it the slope is left as it was learned.
+    plain, _ = fit_on_labels(logits, labels, Fitting(**few))
+    assert plain.surrogate.scale.item() == 1
+    assert (plain.slope, plain.slope_base) == (found.slope, found.slope_base)
+
+
+def test_the_curve_is_the_loss_over_the_probability_of_the_true_class():
+    torch.manual_seed(0)
+    surrogate = ClassSurrogate(4)
+    with torch.no_grad():
+        surrogate.scale.fill_(3.0)
+    curve = surrogate.noted()["surrogate_curve"]
+    assert len(curve) == 101
+    for place in (0, 25, 99, 100):
+        p = torch.tensor(place / 100)
+        one = torch.stack([p, 1 - p]).log().clamp_min(-100)[None]
+        expected = surrogate(one, torch.zeros(1)).item()
+        assert curve[place] == pytest.approx(expected, rel=1e-4)
+        by_hand = 3 * surrogate.h(p[None]).abs().item()
+        assert expected == pytest.approx(by_hand, rel=1e-4)
 
 
 def test_a_metric_that_does_not_vary_is_refused():

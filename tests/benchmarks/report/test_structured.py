@@ -76,6 +76,13 @@ def test_groups_are_drawn_by_rank_for_both_losses():
     assert loss_over_metric(ROWS, [noted("ours", GROUPS, "method")], BLOCK) is None
 
 
+def test_the_usual_loss_of_classes_has_a_name():
+    named = {**GROUPS, "rank_correlation_cross_entropy": -0.5}
+    del named["rank_correlation_base"]
+    figure = loss_over_metric(ROWS, [noted("ours", named)], BLOCK)
+    assert "-0.500" in figure.axes[1].get_title()
+
+
 def test_the_usual_loss_has_a_column_of_its_own():
     notes = {
         "rank_correlation": 0.9,

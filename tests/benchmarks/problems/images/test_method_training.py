@@ -6,8 +6,14 @@ import pytest
 import torch
 
 from baselines.network_methods.contract import NETWORK_METHODS
-from benchmarks.problems.images.method_networks import METRIC_FREE, SIZES, unit_of
+from benchmarks.problems.images.method_networks import (
+    METRIC_FREE,
+    SIZES,
+    WHOLE,
+    unit_of,
+)
 from benchmarks.problems.pretrained.kept_training import DIVERGED
+from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DivergedError
 from tests.benchmarks.problems.pipeline_cases import smoke_pipeline
@@ -77,3 +83,12 @@ def test_methods_have_the_settings_of_their_tier(tier):
     fitting = unit_of("reloss-regression", size).settings["fitting"]
     assert fitting["objective"] == "regression" and fitting["unit_slope"]
     assert "ce" in METRIC_FREE
+
+
+def test_at_its_whole_size_reloss_has_the_slope_of_cross_entropy():
+    for form in ("reloss", "reloss-anchored", "reloss-regression"):
+        settings = unit_of(form, WHOLE["local"]).settings
+        assert settings["recording_rate"] == WHOLE["local"].pretraining.rate
+        method = changed(NETWORK_METHODS.get("reloss")(), settings)
+        assert method.fitting.slope_of_base and not method.fitting.unit_slope
+        assert (method.fitting.groups, method.recording) == (64, 0.25)

@@ -56,9 +56,17 @@ def test_what_trials_reached_is_kept_line_by_line(tmp_path, monkeypatch):
     assert best("ce", [diverged, done]) == first.tuned
 
 
-@pytest.mark.parametrize(("least", "rate"), [(0.125, None), (0.124, 0.4)])
-def test_usual_settings_are_left_for_more_than_a_standard_error(least, rate):
+@pytest.mark.parametrize(("least", "rate"), [(0.123, None), (0.122, 0.4)])
+def test_usual_settings_are_left_for_more_than_the_error_of_a_difference(least, rate):
+    # sqrt(2 .129 (1 - .129) / 5000) = .0067.
     usual = {"method": "ce", "rate": 0.2, "settings": {}, "observe_mcr": 0.129}
+    other = usual | {"rate": 0.4, "observe_mcr": least}
+    assert best("ce", [other, usual]) == Tuned(rate)
+
+
+@pytest.mark.parametrize(("least", "rate"), [(0.81, None), (0.79, 0.4)])
+def test_usual_settings_stay_if_nothing_trained(least, rate):
+    usual = {"method": "ce", "rate": 0.2, "settings": {}, "observe_mcr": 0.9}
     other = usual | {"rate": 0.4, "observe_mcr": least}
     assert best("ce", [other, usual]) == Tuned(rate)
 
@@ -81,4 +89,5 @@ def test_trials_of_a_method_train_the_same_network_as_long():
     usual = WHOLE["local"].network
     expected = {m: {"resnet20" if m in TRIED_FIRST else usual} for m in networks}
     assert (networks, epochs) == (expected, {10})
-    assert expected["ala"] == expected["ala-level"] == {"resnet9"}
+    for method in ("ala", "ala-level", "reloss", "reloss-anchored"):
+        assert expected[method] == {"resnet9"}
