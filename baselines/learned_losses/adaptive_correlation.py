@@ -26,20 +26,27 @@ class PairStates:
 
     The statistics of both directions over the last ten periods, their relative changes
     from their moving averages, Phi(i, j), and the share of the training that is done.
-    The statistics are standardised over all pairs of a period. Otherwise the offset
-    that they share decides for all pairs alike, and the policy collapses.
+    The statistics are standardised over the pairs that are seen, if there are several.
+    Otherwise what they share decides for all alike, and the policy collapses.
 
     Args:
         classes: number of classes C.
+
+    Attributes:
+        first, second: classes of each pair, shape [P].
+        seen: pairs whose classes the observe split has, shape [P].
     """
 
     def __init__(self, classes: int) -> None:
         self.first, self.second = torch.triu_indices(classes, classes, offset=1)
+        self.seen = torch.ones(len(self.first), dtype=torch.bool)
         self._unit = math.log(classes)
         self.history = History()
 
     def observe(self, confusions: Tensor) -> None:
         """Take note of the confusions of k networks, shape [k, C, C], NaN as 0."""
+        known = ~confusions[0, :, 0].isnan()
+        self.seen = known[self.first] & known[self.second]
         self.history.observe(confusions / self._unit)
 
     def states(self, phi: Tensor, done: float) -> Tensor:
@@ -52,9 +59,7 @@ class PairStates:
         past, change = self.history.past, self.history.change
         i, j = self.first, self.second
         own = phi[:, i, j, None]
-        both = torch.stack([past[:, i, j], past[:, j, i]])
-        centre, spread = both.mean((0, 2)), both.std((0, 2)).clamp(min=SPREAD)
-        first, second = (both - centre[:, None]) / spread[:, None]
+        first, second = self._standardised(torch.stack([past[:, i, j], past[:, j, i]]))
         return torch.cat(
             [
                 first,
@@ -67,12 +72,20 @@ class PairStates:
             -1,
         )
 
+    def _standardised(self, both: Tensor) -> Tensor:
+        """Return statistics of both directions, shape [2, k, P, 10], standardised."""
+        seen = both[:, :, self.seen]
+        if seen.shape[2] < 2:
+            return both
+        centre, spread = seen.mean((0, 2)), seen.std((0, 2)).clamp(min=SPREAD)
+        return (both - centre[:, None]) / spread[:, None]
+
 
 class AdaptiveCorrelation(AdaptiveLoss):
     """The loss of `class_correlation`; an action moves both directions of a pair.
 
-    Parameters of the true class stay as they are: they would change the rate. Pairs
-    with a class that the observe split lacks are left alone.
+    Actions leave parameters of the true class alone, which would change the rate, and
+    pairs with a class that the observe split lacks.
 
     Args:
         classes: number of classes C.
@@ -126,8 +139,7 @@ class AdaptiveCorrelation(AdaptiveLoss):
         """Take note of the confusions, and return the pairs that are seen, [P]."""
         self._confusions = confusion(log_probabilities(outputs).cpu(), targets.cpu())
         self.pairs.observe(self._confusions)
-        seen = self._seen(self._confusions)
-        return seen[self.pairs.first] & seen[self.pairs.second]
+        return self.pairs.seen
 
     def states(self, phi: Tensor, done: float) -> Tensor:
         """Return the states of the pairs, shape [k, P, 24]; see `AdaptiveLoss`."""
@@ -146,7 +158,8 @@ class AdaptiveCorrelation(AdaptiveLoss):
         """Return eq. 7 in units of log C, at most 1; of classes not seen phi."""
         assert self._confusions is not None
         scaled = (self._confusions / math.log(self.classes)).clamp(max=1)
-        return scaled.where(self._seen(self._confusions)[:, None], phi)
+        seen = ~self._confusions[0, :, 0].isnan()
+        return scaled.where(seen[:, None], phi)
 
     def state(self) -> dict[str, Any]:
         """Return what was observed, for checkpoints."""
@@ -155,7 +168,3 @@ class AdaptiveCorrelation(AdaptiveLoss):
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `state` returned."""
         self.pairs.history.restore(state)
-
-    @staticmethod
-    def _seen(confusions: Tensor) -> Tensor:
-        return ~confusions[0, :, 0].isnan()

@@ -25,7 +25,7 @@ class AdaptiveLoss(ABC):
 
     All functions take k networks at once, each with a Phi of its own. A controller
     decides on P parameters of each by a state of F numbers. Statistics in the states
-    are in units of chance, so that a policy can be used on other data.
+    are standardised, or in units of chance, so that a policy can be used on other data.
 
     Attributes:
         features: F.

@@ -274,6 +274,11 @@ def _scale(
         return surrogate(*groups)
 
     slope, base = _slope(losses, own), _slope(kind.base_losses, own)
+    if not (slope > 0 and base > 0):
+        raise DivergedError(
+            f"the slope of the surrogate is {float(slope)}, and of the usual loss "
+            f"{float(base)}: there is nothing to descend"
+        )
     if fitting.unit_slope:
         surrogate.scale /= _slope(losses, held)
     if fitting.slope_of_base:

@@ -88,8 +88,9 @@ class AdaptiveLossAlignment(NetworkMethod):
     and what was rewarded, of all networks in turn; of the first network, the loss
     parameters at nine times, and the slopes of the loss of classes then. `collapsed` is
     1 where the policy ended almost certain of every action. Names of notes of a first
-    training of two begin with `first_`. Pairs with a class that the
-    observe split lacks are left alone. The result holds the policy, for other data.
+    training of two begin with `first_`. The last slopes are of the network that is
+    kept. Pairs with a class that the observe split lacks are left alone. The result
+    holds the policy, for other data.
 
     Attributes:
         period: steps K between two decisions.
@@ -162,6 +163,8 @@ class AdaptiveLossAlignment(NetworkMethod):
                 "literal, forms 'confusion' and 'level' and reward 'loss' are of the "
                 f"loss of classes, got loss {self.loss!r}"
             )
+        if self.form == "walk" and self.policy:
+            raise ConfigError("a walk has no policy; give one to form 'policy'")
         if self.form == "policy" and APART * (self.measured - 1) >= self.period:
             raise ConfigError(
                 f"a period of {self.period} steps is too short to measure the metric "
@@ -179,10 +182,10 @@ class AdaptiveLossAlignment(NetworkMethod):
             training = replace(given.training, channels_last=False)
             given = replace(given, training=training)
         runs, notes = 1 if self.second == "none" else 2, Notes()
+        learns = self.form == "policy" and not self.policy
         for number in range(runs):
-            fixed = bool(self.policy) or self.form == "walk"
             goes_on = number == 0 or self.second == "finetune"
-            controller.begin(learns=goes_on and not fixed)
+            controller.begin(learns=goes_on and learns)
             children = Children(networks, batched=self.batched)
             alignment = _Alignment(self, controller, given, children)
             best = given.finish(alignment.run, alignment)
@@ -295,12 +298,12 @@ class _Alignment(Hooks):
         measured = range(0, APART * self.settings.measured, APART)
         if form in ("noise", "level") or age not in measured:
             return
-        if age and form == "confusion":
+        if age and not self.controller.learns:
             return
         if step + age >= steps:  # the end of the period is not reached
             return
         outputs = self._outputs()
-        if step and form == "policy" and self.controller.learns:
+        if step and self.controller.learns:
             self.costs.append((age, self._rewarded(outputs)))
         if age == 0:
             self._decide(outputs, step / steps)

@@ -74,9 +74,10 @@ class Children(nn.Module):
 def siblings(network: nn.Module, count: int) -> list[nn.Module]:
     """Return a network and others like it with random weights.
 
-    Those of a tensor are those of the network in random order, so that they have the
-    distribution that they were drawn from, whoever drew them. The order is drawn from
-    torch's global generator. Statistics of batch norm begin anew.
+    Each tensor that learns has its numbers in random order: of a network that is not
+    trained yet, these have the distribution they were drawn from, whoever drew them.
+    The order is drawn from torch's global generator. Statistics of batch norm begin
+    anew.
     """
     found = [network]
     for _ in range(count - 1):
@@ -85,8 +86,10 @@ def siblings(network: nn.Module, count: int) -> list[nn.Module]:
             reset = getattr(layer, "reset_running_stats", None)
             if callable(reset):
                 reset()
-        for weight in other.parameters():
-            order = torch.randperm(weight.numel())
-            weight.data = weight.data.flatten()[order].view_as(weight)
+        with torch.no_grad():
+            for weight in other.parameters():
+                if weight.requires_grad:
+                    order = torch.randperm(weight.numel()).to(weight.device)
+                    weight.copy_(weight.flatten()[order].view_as(weight))
         found.append(other)
     return found

@@ -104,10 +104,10 @@ NOTES = {
     "local the best of four short trainings on observe, elsewhere .1",
     "ala-literal-fixed": "eq. 6 as printed, times 4, with the identity all along: does "
     "a network learn by it?",
-    "ala-walk": "loss parameters move as far as those of a policy, by chance: what a "
-    "policy has learned is beyond this",
-    "ala-confusion": "eq. 7 in units of log C, at most 1, as nearly all pairs of "
-    "different classes are: label smoothing",
+    "ala-walk": "the actions of a policy, drawn evenly: one that has learned something "
+    "must be better",
+    "ala-confusion": "eq. 7 in units of log C, at most 1. Most pairs of different "
+    "classes reach 1, and true classes fall below it: strong label smoothing",
     "ala-train": REWARDED_ON_TRAIN,
     "ala-train-loss": REWARDED_ON_TRAIN,
     "reloss": "trains twice: first with cross-entropy, to record logits",

@@ -55,7 +55,9 @@ def check_loss(
     if found.requires_grad:
         try:
             (gradient,) = torch.autograd.grad(found.sum(), phi, allow_unused=True)
-        except RuntimeError as error:
+        except MetricOptError:
+            raise
+        except Exception as error:  # its backward pass may raise anything
             raise LossError(
                 f"the loss {name} must have a gradient on {given}, but its backward "
                 f"pass raised {said(error)}"

@@ -31,9 +31,9 @@ CE = "ce"
 METRIC_FREE = (CE, "self-paced", "self-paced-global")
 """Methods that never query the metric: one network serves all of them."""
 UNIT_SLOPE = {"unit_slope": True}
-"""Setting of ReLoss so that rates of cross-entropy suit its loss.
+"""Setting of ReLoss, whose own penalty asks for a slope of n per example, n in a group.
 
-Its own penalty asks for a slope of n per example, n in a group.
+The slope is 1 with labels that are made, and steeper with those that outputs have.
 """
 
 
@@ -148,11 +148,9 @@ WHOLE = SIZES | {
             # The teacher has 106 steps.
             "l2t-dlf": {"students": 1, "teaching_epochs": 3, "teacher_rate": 1e-2},
             "moew": {"rounds": 5, "per_round": 8, "search_epochs": 4},
-            # A slope of 1 with labels that are made is 2.4 to 8 times the slope of
-            # cross-entropy with the labels that outputs have. A quarter of the
-            # epochs records 359,000 outputs: with 64 groups a step they make 390
-            # steps of fitting, with 256 only 90. The rate of the recording is the
-            # usual one, so all forms learn from one recording.
+            # A quarter of the epochs records 359,000 outputs: with 64 groups a step
+            # they make 390 steps of fitting, with 256 only 90. The rate of the
+            # recording is the usual one, so all forms learn from one recording.
             "reloss": {
                 "recorded": 500_000,
                 "recording": 0.25,

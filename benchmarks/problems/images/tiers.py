@@ -32,7 +32,11 @@ REVISION = 2
 """Raised when code changes numbers, so that no old record is taken for a new one."""
 
 PRETRAINING_REVISION = 1
-"""Raised when code changes pre-trained networks, so that no old one is taken."""
+"""Raised when code changes pre-trained networks, so that no old one is taken.
+
+It was not raised when ALA, L2T-DLF and MOEW changed: their networks of 8,000 images
+stand as they were trained until those of all images take their place.
+"""
 
 CROSS_ENTROPY = "cross-entropy"
 CONVENTION = "45,000 images to train, 5,000 to observe, 10,000 to test."

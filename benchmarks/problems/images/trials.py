@@ -3,7 +3,7 @@
 Every method that is tuned has four: its usual settings at three rates, and a fourth
 rate or one alternative at the usual rate. A fixed level has four values. A trial at
 tier local has ten epochs: of ResNet-9, which the tables train, for the forms of ALA and
-ReLoss; of ResNet-20, of the same error, for the methods tried before them. What each
+ReLoss; of ResNet-20 for the methods tried before them. What each
 reached is a line of a file; what is chosen stands in `method_networks`, and a test
 compares both.
 """
@@ -24,6 +24,7 @@ from benchmarks.problems.images.method_networks import (
 from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.images.tiers import cifar10
 from benchmarks.problems.pretrained.trial_file import TrialFile, reached
+from benchmarks.runs.codec import merged
 
 FILE = TrialFile("learned-losses")
 EPOCHS = {"local": 10}
@@ -38,8 +39,8 @@ LOW = Tuned(rate=0.05)
 UNTRAINED = 0.8
 """If the least error of a method is above it, none of its trials trained anything."""
 PAPERS_ALA = Tuned(settings={"period": 200, "measured": 4})
-AS_TRIED = {"l2t-dlf": {"students": 1, "teaching_epochs": 3}}
-"""Settings that methods were tried with, where the tables have others."""
+RECORDING = {"recording": 0.4, "fitting": {"epochs": 20}}
+"""As many steps of fitting as in the tables, from a recording that is shorter."""
 LEVELS = {"ala-level": [Tuned(settings={"level": x}) for x in (-1.0, -0.3, 0.1, 0.3)]}
 """A ceiling of ALA: the best of four loss parameters of pairs, at the usual rate."""
 ALTERNATIVES: Mapping[str, Tuned] = {
@@ -96,7 +97,10 @@ def trials(tier: str = "local") -> list[Trial]:
     short = replace(usual.pretraining, epochs=EPOCHS.get(tier, 1))
     whole = replace(usual, pretraining=short)
     if tier == "local":
-        whole = replace(whole, methods={**usual.methods, **AS_TRIED})
+        methods = {"reloss": merged(usual.methods["reloss"], RECORDING)}
+        # It was tried at the usual rate of its teacher.
+        methods["l2t-dlf"] = {"students": 1, "teaching_epochs": 3}
+        whole = replace(whole, methods={**usual.methods, **methods})
     data = MethodImages.of(cifar10(tier), tier, whole=True).here(offline=True).data
     found = []
     rates = [Tuned(rate=factor * short.rate) for factor in RATES]

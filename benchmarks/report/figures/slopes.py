@@ -50,7 +50,8 @@ def loss_slopes(
         figure,
         f"{layout.title} ({block.label}):\nmean slope of the loss with respect to the "
         "logit of the true class, on observed images,\nby their probability of the "
-        "true class; mean over replicates. Dashed: cross-entropy.",
+        "true class; mean over images of all replicates.\nDashed: cross-entropy in the "
+        "middle of each part.",
         "medium",
     )
 

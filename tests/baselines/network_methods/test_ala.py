@@ -61,9 +61,27 @@ def test_a_state_holds_both_directions_the_loss_parameter_and_the_time():
     assert (states[..., 23] == 0.25).all()
 
 
+def test_classes_that_are_not_observed_do_not_count_as_statistics():
+    pairs, confusions = PairStates(4), torch.rand(1, 4, 4)
+    confusions[:, 2] = torch.nan
+    pairs.observe(confusions)
+    states = pairs.states(torch.eye(4)[None], 0.0)
+    seen = (pairs.first != 2) & (pairs.second != 2)
+    known = states[0, seen, :20]
+    assert known.mean().item() == pytest.approx(0, abs=1e-5)
+    assert torch.cat([known[:, 0], known[:, 10]]).std().item() == pytest.approx(1)
+
+
+def test_the_only_pair_has_statistics_in_units_of_chance():
+    pairs, confusions = PairStates(2), torch.rand(1, 2, 2)
+    pairs.observe(confusions)
+    states = pairs.states(torch.eye(2)[None], 0.0)
+    assert states[0, 0, 0] == confusions[0, 0, 1] / math.log(2)
+
+
 def test_pairs_that_do_not_differ_have_statistics_of_zero():
     """With any number of classes: what they share is no reason to act on one."""
-    for classes in (2, 10):
+    for classes in (3, 10):
         pairs = PairStates(classes)
         chance = torch.full((1, classes, classes), math.log(classes))
         pairs.observe(chance)
@@ -161,8 +179,15 @@ def test_children_are_the_same_batched_or_one_after_another(count):
 
 def test_siblings_have_weights_of_their_own():
     network = image_network()
+    network[1].running_mean += 1
+    network[4].bias.requires_grad_(False)
     first, second, third = siblings(network, 3)
     assert first is network
+    # They are the same numbers in another order.
+    for own, other in zip(network.parameters(), second.parameters(), strict=True):
+        assert torch.equal(own.flatten().sort()[0], other.flatten().sort()[0])
+    assert torch.equal(second[4].bias, network[4].bias)
+    assert torch.equal(second[1].running_mean, torch.zeros(8))
     assert not torch.equal(second[0].weight, third[0].weight)
     assert not torch.equal(second[0].weight, network[0].weight)
 
@@ -305,6 +330,21 @@ def test_a_reward_by_a_loss_needs_classes():
     message = "reward 'loss' are of the loss of classes, got loss 'focal-weighting'"
     with pytest.raises(ConfigError, match=message):
         AdaptiveLossAlignment(loss="focal-weighting", reward="loss")
+
+
+def test_what_a_policy_remembers_outlasts_a_training():
+    controller = Controller(Policy(FEATURES), make_generator("c"))
+    allowed = torch.ones(3, dtype=torch.bool)
+    for _ in range(2):
+        decision = controller.decide(torch.randn(1, 3, FEATURES), allowed)
+        controller.reward(decision, torch.ones(1))
+    before = controller.state()
+    controller.begin()
+    after = controller.state()
+    assert len(after["memory"]) == 2
+    assert after["baseline"] == before["baseline"] > 0
+    assert after["optimizer"]["state"][0]["step"] == 2
+    assert after["course"]["rewards"] == [] != before["course"]["rewards"]
 
 
 def test_a_walk_draws_actions_evenly_and_asks_nothing():
