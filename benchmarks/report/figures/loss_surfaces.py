@@ -13,6 +13,7 @@ from benchmarks.report.figures.panels import (
     draw_band,
     finish,
     make_free_panels,
+    name_line,
     row_styles,
     spread_over,
     titled,
@@ -131,7 +132,7 @@ def loss_surfaces(
             panel.set_title(f"epoch {epoch}", fontsize="small")
         for panel in line:
             panel.set(xticks=[], yticks=[], aspect="equal")
-        line[0].set_ylabel(label, fontsize="small")
+        name_line(line[0], label)
     figure.colorbar(filled, ax=axes, shrink=0.8, label="log of cross-entropy")
     return titled(
         figure,

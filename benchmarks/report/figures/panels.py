@@ -87,6 +87,8 @@ END_GAP = 0.02
 """Room between bars beyond the ends of lines, as a share of the lines' width."""
 NARROW = {1: 62, 2: 78}
 """Characters in a line of the title above so many panels side by side."""
+SIDE_WIDTH = 22
+"""Characters in a line beside a panel of 1.7 inches."""
 HEADINGS = {word: f"sees {word}" for word in SEES}
 """Headings of a legend, by what the entries below them see; in the order of `SEES`."""
 
@@ -258,6 +260,11 @@ def draw_point(panel: "Axes", x: float, y: float, *, label: str, style: Style) -
         markeredgewidth=1.5,
         label=label,
     )
+
+
+def name_line(panel: "Axes", label: str) -> None:
+    """Write the label of a line of small panels beside the first, in several lines."""
+    panel.set_ylabel(textwrap.fill(label, SIDE_WIDTH), fontsize="small")
 
 
 def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "Figure":

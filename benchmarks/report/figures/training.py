@@ -15,6 +15,7 @@ from benchmarks.report.figures.panels import (
     finish,
     make_free_panels,
     make_single_panel,
+    name_line,
     row_styles,
     spread_over,
     titled,
@@ -249,7 +250,7 @@ def loss_matrices(
             panel.set_title(f"step {step:.0f}", fontsize="small")
         for panel in line:
             panel.set(xticks=[], yticks=[])
-        line[0].set_ylabel(labels[record.spec.row], fontsize="small")
+        name_line(line[0], labels[record.spec.row])
         for panel in line[len(steps) :]:
             panel.set_axis_off()
     figure.colorbar(image, ax=axes, shrink=0.8, label="loss parameter")
