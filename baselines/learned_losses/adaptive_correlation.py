@@ -34,19 +34,23 @@ class PairStates:
 
     Attributes:
         first, second: classes of each pair, shape [P].
-        seen: pairs whose classes the observe split has, shape [P].
+        known: classes that the observe split has, shape [C].
     """
 
     def __init__(self, classes: int) -> None:
         self.first, self.second = torch.triu_indices(classes, classes, offset=1)
-        self.seen = torch.ones(len(self.first), dtype=torch.bool)
+        self.known = torch.ones(classes, dtype=torch.bool)
         self._unit = math.log(classes)
         self.history = History()
 
+    @property
+    def seen(self) -> Tensor:
+        """Pairs of two known classes, shape [P]."""
+        return self.known[self.first] & self.known[self.second]
+
     def observe(self, confusions: Tensor) -> None:
         """Take note of the confusions of k networks, shape [k, C, C], NaN as 0."""
-        known = ~confusions[0, :, 0].isnan()
-        self.seen = known[self.first] & known[self.second]
+        self.known = ~confusions[0, :, 0].isnan()
         self.history.observe(confusions / self._unit)
 
     def states(self, phi: Tensor, done: float) -> Tensor:
@@ -158,8 +162,7 @@ class AdaptiveCorrelation(AdaptiveLoss):
         """Return eq. 7 in units of log C, at most 1; of classes not seen phi."""
         assert self._confusions is not None
         scaled = (self._confusions / math.log(self.classes)).clamp(max=1)
-        seen = ~self._confusions[0, :, 0].isnan()
-        return scaled.where(seen[:, None], phi)
+        return scaled.where(self.pairs.known[:, None], phi)
 
     def state(self) -> dict[str, Any]:
         """Return what was observed, for checkpoints."""

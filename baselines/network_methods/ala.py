@@ -48,6 +48,7 @@ from baselines.network_methods.contract import (
     NetworkMethod,
     NetworkResult,
     Notes,
+    significant,
 )
 from baselines.network_methods.snapshots import Snapshots
 from baselines.training.children import Children, siblings
@@ -68,8 +69,8 @@ LOSSES: Mapping[LossName, type[AdaptiveLoss]] = {
     "distance-mixture": DistanceMixture,
     "focal-weighting": FocalWeighting,
 }
-DECIMALS, DIGITS = 6, 4
-"""Digits of the weights of a policy that are kept, and of numbers that are noted."""
+DECIMALS = 6
+"""Digits of the weights of a policy that are kept."""
 APART = 5
 """Steps between two measurements of the metric in a period."""
 NOISE = 0.1
@@ -326,12 +327,12 @@ class _Alignment(Hooks):
         outputs, targets = self._outputs()[:1], labels(self.validation.observe)
         if outputs.shape[-1] > 1:
             slopes = self.adapted.slopes(outputs, targets, self.phi[:1])
-            self.slopes += [float(f"{slope:.{DIGITS}g}") for slope in slopes.tolist()]
+            self.slopes += significant(slopes.tolist())
 
     def _decide(self, outputs: Tensor, done: float) -> None:
         """Reward the last decision, if there is one to compare with, and make one."""
-        targets, phi = labels(self.validation.observe), self.phi.cpu()
-        allowed = self.adapted.observe(outputs, targets)
+        allowed = self.adapted.observe(outputs, labels(self.validation.observe))
+        phi = self.phi.cpu()
         if self.settings.form == "confusion":
             self.phi = self.adapted.followed(phi).to(self.phi)
             return
@@ -349,7 +350,7 @@ class _Alignment(Hooks):
         if self.previous is not None and self.decision is not None:
             rewards = (self.previous - total).sign().nan_to_num(0.0)
             self.controller.reward(self.decision, rewards.float())
-        self.rewarded += [float(f"{cost:.{DIGITS}g}") for cost in total.tolist()]
+        self.rewarded += significant(total.tolist())
         self.previous, self.costs = total, []
 
     def _outputs(self) -> Tensor:

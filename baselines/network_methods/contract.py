@@ -2,7 +2,7 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,13 @@ from metricopt.tasks.examples import Examples
 
 Notes = dict[str, float | list[float]]
 """Figures that a method reports, numbers or lists of them."""
+DIGITS = 4
+"""Significant digits of lists in notes."""
+
+
+def significant(values: Iterable[float]) -> list[float]:
+    """Return numbers with as many digits as notes have."""
+    return [float(f"{value:.{DIGITS}g}") for value in values]
 
 
 @dataclass(frozen=True)

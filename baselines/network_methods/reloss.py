@@ -10,7 +10,6 @@ it.
 """
 
 import copy
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +34,7 @@ from baselines.network_methods.contract import (
     NetworkMethod,
     NetworkResult,
     Notes,
+    significant,
 )
 from baselines.training.loop import Hooks
 from baselines.training.optimization import Training
@@ -42,8 +42,6 @@ from baselines.training.prediction import predict_examples
 from baselines.validation import labels
 from metricopt.errors import require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
-
-DIGITS = 4
 
 
 @NETWORK_METHODS.register("reloss")
@@ -111,7 +109,7 @@ class ReLoss(NetworkMethod):
             "slope_base": fitted.slope_base,
         }
         lines = zip(("cost", "loss", "base"), fitted.held_out.tolist(), strict=True)
-        notes |= {f"held_out_{name}": _rounded(line) for name, line in lines}
+        notes |= {f"held_out_{name}": significant(line) for name, line in lines}
         notes |= fitted.surrogate.noted()
         network, surrogate = copy.deepcopy(given.network), fitted.surrogate
         run = given.trained(network, kind.beside(surrogate), given.metric_score())
@@ -232,8 +230,3 @@ class _Recorder(Hooks):
         kept = outputs[first].detach().to(self._kind.dtype).clone()
         self._parts.append(Groups(kept, targets[first].clone()))
         return self._kind.loss(outputs, targets)
-
-
-def _rounded(values: Iterable[float]) -> list[float]:
-    """Return numbers with as many digits as notes have."""
-    return [float(f"{value:.{DIGITS}g}") for value in values]
