@@ -5,7 +5,9 @@ rate and length are settings, because the paper does not give them.
 """
 
 import copy
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from baselines.losses.contract import LOSSES, make_loss
 from baselines.losses.cross_entropy import cross_entropy
@@ -27,11 +29,13 @@ class SurrogateLoss(NetworkMethod):
 
     Attributes:
         loss: name of a registered loss.
+        loss_settings: of a loss that has some, by name.
         pretrain_epochs: epochs of cross-entropy before. The Lovasz losses often want
             some: far from the optimum their gradients say little.
     """
 
     loss: str = "cross-entropy"
+    loss_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     pretrain_epochs: int = 0
 
     def __post_init__(self) -> None:
@@ -57,4 +61,4 @@ class SurrogateLoss(NetworkMethod):
             raise ShapeError(
                 f"loss {self.loss!r} needs {per_class} outputs per class, got {columns}"
             )
-        return make_loss(self.loss, classes=classes)
+        return make_loss(self.loss, classes=classes, **self.loss_settings)

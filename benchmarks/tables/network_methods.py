@@ -29,12 +29,16 @@ COMMON_NOTES = (
     "The last state of a network is kept, not the best: the one-cycle rate ends at 0.",
     "`queries` are all that a network's training made, and those of MetricOpt on top.",
     "Networks are trained before the runs and shared by the tables that show them.",
-    "Networks that a loss alone trains, large-margin softmax and the AUC losses, begin "
-    "with other random weights, and their steps are not counted.",
+)
+SECONDS = (
     "Seconds are those of a machine on which other work ran beside some of the "
     "trainings, cross-entropy's among them. `python -m "
     "benchmarks.speed.adaptive_loss` measures ALA against plain training side by "
-    "side.",
+    "side."
+)
+LOSS_ALONE = (
+    "Networks that a loss alone trains, large-margin softmax and the AUC losses, begin "
+    "with other random weights, and their steps are not counted."
 )
 
 
@@ -76,6 +80,7 @@ class MethodTable:
         for name in self.on_top:
             rows += network_methods.on_top(name)
         problems = self._problems(tier)
+        alone = () if self.whole else (LOSS_ALONE,)
         metric = Unit(self.metric)
         return table(
             [
@@ -92,7 +97,7 @@ class MethodTable:
             untouched_row=CE,
             query_budgets=(),
             rival_row=self.rival,
-            notes=(*self.notes, *COMMON_NOTES),
+            notes=(*self.notes, *COMMON_NOTES, *alone, SECONDS),
         )
 
     def _architecture(self, tier: str) -> str:

@@ -6,13 +6,14 @@ from torch import nn
 
 from baselines.training.prediction import predict, predict_examples
 from baselines.validation import labels
+from benchmarks.problems.images.logit_metrics import metric_under
 from benchmarks.problems.images.loss_surface import loss_surface
 from benchmarks.problems.pretrained.method_training import (
     DIGITS,
     OBSERVE_LOSS,
     MethodTraining,
 )
-from benchmarks.runs.spec import Unit, metric_of
+from benchmarks.runs.spec import Unit
 
 WATCHED = (Unit("mcr"), Unit("aucpr"))
 """Metrics whose values on observe are noted after every epoch, for figures alone."""
@@ -38,11 +39,14 @@ class ImageMethodTraining(MethodTraining):
     def watched(self, network: nn.Module) -> dict[str, float]:
         """Return metrics on observe, and cross-entropy and errors on both splits."""
         outputs, targets = predict_examples(network, self.observe), labels(self.observe)
+        classes, loss = self.spec.classes, self.spec.loss()
         found = {
-            unit.label: metric_of(unit).value(outputs, targets) for unit in WATCHED
+            unit.label: metric_under(loss, unit, classes).value(outputs, targets)
+            for unit in WATCHED
         }
-        loss = nn.functional.cross_entropy(outputs, targets)
-        return found | {OBSERVE_LOSS: float(loss)} | self._fitted(network, WATCHED_EACH)
+        cross_entropy = nn.functional.cross_entropy(outputs[:, :classes], targets)
+        found[OBSERVE_LOSS] = float(cross_entropy)
+        return found | self._fitted(network, WATCHED_EACH)
 
     def surface(self, network: nn.Module, number: int) -> list[float]:
         """Return the loss surface after a few epochs; see `MethodTraining.surface`.
@@ -67,7 +71,7 @@ class ImageMethodTraining(MethodTraining):
     def _fitted(self, network: nn.Module, count: int) -> dict[str, float]:
         """Return what is noted of the first training images, without augmentation."""
         count = min(count, len(self.batches.targets))
-        outputs = predict(network, self.batches.plain(count))
+        outputs = predict(network, self.batches.plain(count))[:, : self.spec.classes]
         targets = self.batches.targets[:count]
         wrong = outputs.argmax(1) != targets
         losses = nn.functional.cross_entropy(outputs, targets, reduction="none")

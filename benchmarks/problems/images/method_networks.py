@@ -195,8 +195,17 @@ def variants(size: MethodSize) -> Mapping[str, tuple[str, Settings]]:
     }
 
 
+def _by(loss: str) -> tuple[str, Settings]:
+    """Return the method that trains with a loss alone."""
+    own = tiers.LOSS_SETTINGS.get(loss, {})
+    return "surrogate-loss", {"loss": loss} | ({"loss_settings": own} if own else {})
+
+
+LOSSES = ("pairwise-aucroc", "aucpr")
+"""Losses of networks in the tables of AUCPR."""
 VARIANTS: dict[str, tuple[str, Settings]] = {
     CE: ("surrogate-loss", {}),
+    **{loss: _by(loss) for loss in (*tiers.LOSS_SETTINGS, *LOSSES)},
     "self-paced-global": ("self-paced", {"form": "global"}),
     "ala-noise": ("ala", {"form": "noise"}),
     "ala-walk": ("ala", {"form": "walk"}),
@@ -271,16 +280,14 @@ class MethodNetwork:
         )
         if self._by_loss:
             settings = tiers.LOSS_SETTINGS.get(self.method, {})
-            return replace(plain, loss=self.method, loss_settings=settings)
-        free = self.method in METRIC_FREE
+            plain = replace(plain, loss=self.method, loss_settings=settings)
+            if not self.whole:
+                return plain
+        free = self._by_loss or self.method in METRIC_FREE
         metric = MCR if free else self.metric
         label = self.method if free else f"{self.method}-{metric}"
         method = unit_of(self.method, size)
         return replace(plain, taught=TrainedByMethod(label, method, Unit(metric)))
-
-
-LOSSES = ("pairwise-aucroc", "aucpr")
-"""Losses of networks in the tables of AUCPR."""
 
 
 @dataclass(frozen=True, kw_only=True)

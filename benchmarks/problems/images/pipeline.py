@@ -7,14 +7,15 @@ from torch import Tensor, nn
 
 from benchmarks.data.registry import variant_shape
 from benchmarks.problems.contract import PIPELINES
+from benchmarks.problems.images.logit_metrics import metric_under
 from benchmarks.problems.images.settings import ImageSettings
 from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.pretrained.pipeline import PretrainedPipeline
 from benchmarks.problems.pretrained.weights import Theta
-from benchmarks.runs.spec import Unit, metric_of
-from metricopt.losses.contract import Loss, check_batch_size, properties
-from metricopt.metrics.base import Metric, WrappedMetric
+from benchmarks.runs.spec import Unit
+from metricopt.losses.contract import Loss, check_batch_size
+from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import class_shares
 from metricopt.process.seeding import Seeds
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler
@@ -92,33 +93,5 @@ class ImagePipeline(PretrainedPipeline):
         return outputs[..., : self.theta_spec.classes]
 
     def metric(self, unit: Unit) -> Metric:
-        """Return the metric on the class logits, which may not be all outputs.
-
-        If the loss trains every output by itself, AUCPR ranks by raw outputs.
-        """
-        loss = properties(self.loss)
-        if unit == Unit("aucpr") and loss.independent:
-            unit = Unit("aucpr-macro-logits")
-        metric = metric_of(unit)
-        if loss.outputs_per_class == 1:
-            return metric
-        return OnLogits(metric, self.theta_spec.classes)
-
-
-class OnLogits(WrappedMetric):
-    """A metric of the first C outputs: the others are there for the loss alone.
-
-    Args:
-        metric: what is evaluated.
-        classes: number of classes C.
-    """
-
-    def __init__(self, metric: Metric, classes: int) -> None:
-        super().__init__(metric)
-        self.classes = classes
-
-    def _value(self, outputs: Tensor, targets: Tensor) -> float:
-        return self.metric.value(outputs[:, : self.classes], targets)
-
-    def _values(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return self.metric.values(outputs[..., : self.classes], targets)
+        """Return the metric of its outputs; see `metric_under`."""
+        return metric_under(self.loss, unit, self.theta_spec.classes)

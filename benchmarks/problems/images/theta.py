@@ -15,11 +15,13 @@ from benchmarks.networks.contract import build_network
 from benchmarks.problems.images.course import ImageMethodTraining
 from benchmarks.problems.images.images import Images, load_splits
 from benchmarks.problems.images.settings import ImageBackbone, ImageProblem
+from benchmarks.problems.images.tiers import CROSS_ENTROPY
 from benchmarks.problems.pretrained.settings import ThetaTraining
 from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact
 from metricopt.losses.contract import Loss, check_batch_size, properties
+from metricopt.process.seeding import Seeds
 
 
 class ImageThetaSpec(ThetaSpec):
@@ -51,6 +53,14 @@ class ImageThetaSpec(ThetaSpec):
         if self.warm and self.warm[0].backbone.loss == parts[-1]:
             parts.append("longer")
         return "-".join([*parts, f"r{self.replicate}"])
+
+    @property
+    def seeds(self) -> Seeds:
+        """Seeds of its training: a method begins where cross-entropy would."""
+        if self.taught is None:
+            return super().seeds
+        alone = replace(self.backbone, taught=None, loss=CROSS_ENTROPY)
+        return Seeds(replace(self, backbone=alone).name)
 
     @property
     def warm(self) -> Sequence["ImageThetaSpec"]:

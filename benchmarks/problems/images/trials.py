@@ -108,9 +108,10 @@ def trials(tier: str = "local") -> list[Trial]:
     for method, tried in (tuned_by | LEVELS).items():
         for tuned in tried:
             sized = replace(whole, tuned={method: tuned})
-            if tier == "local" and method in TRIED_FIRST:
+            tried_first = tier == "local" and method in TRIED_FIRST
+            if tried_first:
                 sized = replace(sized, network="resnet20")
-            backbone = MethodNetwork(method, whole=True).sized(sized, data)
+            backbone = MethodNetwork(method, whole=not tried_first).sized(sized, data)
             found.append(Trial(method, tuned, ImageThetaSpec(data, backbone, 0)))
     return found
 

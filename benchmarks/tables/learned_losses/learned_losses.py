@@ -40,6 +40,8 @@ TABLE = MethodTable(
     rival="ala-noise",
     whole=True,
     notes=(
+        "Large-margin softmax has a last layer without offsets. With it the network "
+        "begins with other random weights.",
         "Tier local: ALA decides every 50 steps instead of 200, 225 times, each time "
         "by one measurement of the metric. 3 networks share a controller instead of "
         "10.",

@@ -49,6 +49,25 @@ def test_the_course_is_that_of_the_last_training():
     assert sum(facts["queries"].values()) > notes["group_queries"] > 0
 
 
+def test_a_loss_alone_begins_like_cross_entropy_and_leaves_its_course():
+    margin, plain = (theta_of(row, "learned-losses") for row in ("large-margin", "ce"))
+    assert margin.seeds.names == plain.seeds.names
+    facts, alone = margin.trained_here().facts, plain.trained_here().facts
+    assert facts["gradient_steps"] == alone["gradient_steps"]
+    assert facts["core_seconds"] > 0 and facts["queries"] == {}
+    course = facts["notes"]["course_mcr"]
+    assert len(course) == 3 and course[-1] == pytest.approx(facts["observe_mcr"], 0.1)
+    assert course[-1] < course[0] < 1
+
+
+def test_losses_of_their_own_tier_know_their_settings():
+    margin = unit_of("large-margin", WHOLE["local"])
+    assert margin.name == "surrogate-loss"
+    method = changed(NETWORK_METHODS.get("surrogate-loss")(), margin.settings)
+    assert method.loss_settings["annealing"]["steps"] == 12_000
+    assert unit_of("aucpr", WHOLE["local"]).settings == {"loss": "aucpr"}
+
+
 def test_a_method_that_diverges_leaves_its_reason(monkeypatch):
     def diverge(*arguments, **more):
         raise DivergedError("the loss became nan in epoch 1 of 3")

@@ -11,7 +11,8 @@ from benchmarks.execution.networks import prepare
 from benchmarks.execution.runner import judge
 from benchmarks.problems.choices import Adapted, Trained
 from benchmarks.problems.contract import make_pipeline
-from benchmarks.problems.images.pipeline import ImagePipeline, OnLogits
+from benchmarks.problems.images.logit_metrics import OnLogits
+from benchmarks.problems.images.pipeline import ImagePipeline
 from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.images.tiers import SIZES
 from benchmarks.problems.pretrained.settings import FilmSettings
