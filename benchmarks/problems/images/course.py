@@ -2,7 +2,7 @@
 
 import math
 
-from torch import nn
+from torch import Tensor, nn
 
 from baselines.training.prediction import predict, predict_examples
 from baselines.validation import labels
@@ -39,14 +39,16 @@ class ImageMethodTraining(MethodTraining):
     def watched(self, network: nn.Module) -> dict[str, float]:
         """Return metrics on observe, and cross-entropy and errors on both splits."""
         outputs, targets = predict_examples(network, self.observe), labels(self.observe)
-        classes, loss = self.spec.classes, self.spec.loss()
-        found = {
-            unit.label: metric_under(loss, unit, classes).value(outputs, targets)
-            for unit in WATCHED
-        }
-        cross_entropy = nn.functional.cross_entropy(outputs[:, :classes], targets)
-        found[OBSERVE_LOSS] = float(cross_entropy)
-        return found | self._fitted(network, WATCHED_EACH)
+        logits = outputs[:, : self.spec.classes]
+        loss = float(nn.functional.cross_entropy(logits, targets))
+        found = {unit.label: self._value(unit, outputs, targets) for unit in WATCHED}
+        return found | {OBSERVE_LOSS: loss} | self._fitted(network, WATCHED_EACH)
+
+    def judged(self, network: nn.Module) -> dict[str, float]:
+        """Return the error of classes on observe, and AUCPR."""
+        outputs, targets = predict_examples(network, self.observe), labels(self.observe)
+        area = self._value(Unit("aucpr"), outputs, targets)
+        return super().judged(network) | {"observe_aucpr": area}
 
     def surface(self, network: nn.Module, number: int) -> list[float]:
         """Return the loss surface after a few epochs; see `MethodTraining.surface`.
@@ -67,6 +69,10 @@ class ImageMethodTraining(MethodTraining):
         """Return the error rate on training images without augmentation."""
         error = self._fitted(network, LEARNED)[TRAIN_ERROR]
         return {TRAIN_ERROR: round(error, DIGITS)}
+
+    def _value(self, unit: Unit, outputs: Tensor, targets: Tensor) -> float:
+        metric = metric_under(self.spec.loss(), unit, self.spec.classes)
+        return metric.value(outputs, targets)
 
     def _fitted(self, network: nn.Module, count: int) -> dict[str, float]:
         """Return what is noted of the first training images, without augmentation."""

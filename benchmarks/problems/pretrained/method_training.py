@@ -128,7 +128,7 @@ class MethodTraining:
 
     def watched(self, network: nn.Module) -> dict[str, float]:
         """Return what is noted of a network after every epoch, for figures alone."""
-        return self._judged(network)
+        return self.judged(network)
 
     def surface(self, network: nn.Module, number: int) -> list[float]:
         """Return the loss on a grid around the weights, flat; empty for none.
@@ -184,9 +184,10 @@ class MethodTraining:
         device = self.batches.targets.device
         facts = self._facts(result, validation, training.epochs)
         facts["precision"] = arithmetic(training.precision, device)
-        return kept(result.network, self.spec.loss(), self._judged, facts)
+        return kept(result.network, self.spec.loss(), self.judged, facts)
 
-    def _judged(self, network: nn.Module) -> dict[str, float]:
+    def judged(self, network: nn.Module) -> dict[str, float]:
+        """Return facts of how good the trained network is on observe."""
         facts: dict[str, float] = self.spec.judge(network, self.observe)
         return facts
 

@@ -9,7 +9,7 @@ from benchmarks.problems.images.method_networks import FORM_OF, WHOLE, Tuned
 from benchmarks.problems.images.trials import FILE, TRIED_FIRST, best, trials
 from benchmarks.problems.pretrained import trial_file
 from benchmarks.problems.pretrained.trial_file import TrialFile
-from benchmarks.tables.learned_losses import ala_figs
+from benchmarks.tables.learned_losses import ala_figs, ala_table2
 from benchmarks.tables.learned_losses.learned_losses import TABLE
 from metricopt.errors import DivergedError
 
@@ -18,7 +18,8 @@ def test_every_method_has_as_many_trials_or_says_whose_choice_it_has():
     every = trials("smoke")
     counts = Counter(trial.method for trial in every)
     assert set(counts.values()) == {4}
-    trained = {*TABLE.methods, *ala_figs.TABLE.methods}
+    tables = (TABLE, ala_figs.TABLE, ala_table2.TABLE)
+    trained = {method for table in tables for method in table.methods}
     assert trained == {*counts, *FORM_OF, "moew"}
     assert set(FORM_OF.values()) < set(counts)
     assert len({trial.network.digest for trial in trials("smoke")}) == sum(
@@ -67,6 +68,17 @@ def test_usual_settings_stay_if_nothing_trained(least, rate):
     usual = {"method": "ce", "rate": 0.2, "settings": {}, "observe_mcr": 0.9}
     other = usual | {"rate": 0.4, "observe_mcr": least}
     assert best("ce", [other, usual]) == Tuned(rate)
+
+
+def test_losses_of_aucpr_are_chosen_by_it():
+    usual = {"method": "aucpr", "rate": 0.2, "settings": {}}
+    usual |= {"observe_mcr": 0.1, "observe_aucpr": 0.6}
+    other = usual | {"rate": 0.8, "observe_mcr": 0.4, "observe_aucpr": 0.7}
+    diverged = usual | {"rate": 0.4, "observe_mcr": 1.0}
+    del diverged["observe_aucpr"]
+    assert best("aucpr", [usual, diverged, other]) == Tuned(0.8)
+    alike = other | {"observe_aucpr": 0.602}
+    assert best("aucpr", [usual, alike]) == Tuned()
 
 
 def test_settings_of_the_table_are_those_of_the_best_trials():
