@@ -13,6 +13,7 @@ from benchmarks.problems.images.settings import (
     ImageProblem,
 )
 from benchmarks.problems.splits import Splits, require_classes
+from metricopt.errors import ConfigError
 from metricopt.process.seeding import make_generator
 
 
@@ -36,7 +37,7 @@ class Images:
     ) -> None:
         count, self.height, self.width, channels = images.shape
         self.targets = targets
-        self.padding = self.height // 8
+        self.padding = self.shift = self.height // 8
         self.centre = centre.to(images.device, torch.float32)
         self.scale = scale.to(images.device, torch.float32)
         # Padding with the mean colour is zero padding of the normalised images.
@@ -61,6 +62,24 @@ class Images:
         kept.targets, kept._padded = self.targets[:count], self._padded[:count]
         return kept
 
+    def shifted(self, shift: int) -> "Images":
+        """Return the same images, whose random crops reach less far over the edges.
+
+        Args:
+            shift: pixels, from 0 to an eighth of the height.
+
+        Raises:
+            ConfigError: if it is out of its range.
+        """
+        if not 0 <= shift <= self.padding:
+            raise ConfigError(
+                f"crops of {self.height} rows need a shift from 0 to {self.padding}, "
+                f"got {shift}"
+            )
+        shifted = copy.copy(self)
+        shifted.shift = shift
+        return shifted
+
     def batch(self, index: Tensor | slice) -> Tensor:
         """Return images as they are, [n, C, H, W], channels last in memory."""
         return self._normalised(self._inner()[index])
@@ -70,7 +89,8 @@ class Images:
     ) -> Tensor:
         """Return random crops of the padded images; colour images are flipped, too.
 
-        The padding is an eighth of the height: 4 of 32 pixels. Half of the colour
+        The padding is an eighth of the height, 4 of 32 pixels, unless they are
+        `shifted` less. Half of the colour
         images are mirrored. Grey images are digits: a mirrored digit is not a digit, so
         they are not flipped.
 
@@ -87,7 +107,9 @@ class Images:
         device = self._padded.device
         shape = (len(index), 1)
         top, left = (
-            torch.randint(2 * self.padding + 1, shape, generator=generator)
+            torch.randint(2 * self.shift + 1, shape, generator=generator)
+            + self.padding
+            - self.shift
             for _ in range(2)
         )
         mirrored = torch.rand(shape, generator=generator) < 0.5

@@ -58,6 +58,8 @@ class ImageTraining(ThetaTraining):
         momentum: momentum of SGD.
         nesterov: whether the momentum is Nesterov's.
         weight_decay: factor of the squared weights; not applied to what a loss learns.
+        shift: how far random crops reach over every edge, pixels, at most an eighth of
+            the height; None for all of it.
 
     Source: He et al., CVPR 2016, Sec. 4.2: SGD with momentum 0.9 from rate 0.1, divided
     by 10 after 1/2 and 3/4 of 64,000 steps of 128 images. Differs: bfloat16 where
@@ -76,6 +78,7 @@ class ImageTraining(ThetaTraining):
     momentum: float = 0.9
     nesterov: bool = True
     weight_decay: float = 5e-4
+    shift: int | None = later(None)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,11 @@ from benchmarks.data.registry import variant_shape
 from benchmarks.networks.contract import build_network
 from benchmarks.problems.images.course import ImageMethodTraining
 from benchmarks.problems.images.images import Images, load_splits
-from benchmarks.problems.images.settings import ImageBackbone, ImageProblem
+from benchmarks.problems.images.settings import (
+    ImageBackbone,
+    ImageProblem,
+    ImageTraining,
+)
 from benchmarks.problems.images.tiers import CROSS_ENTROPY
 from benchmarks.problems.pretrained.settings import ThetaTraining
 from benchmarks.problems.pretrained.theta import ThetaSpec
@@ -87,6 +91,10 @@ class ImageThetaSpec(ThetaSpec):
         _, *sides = variant_shape(self.problem.dataset, self.problem.variant)
         # Bytes have their channels last, other values first; see `splits.as_bytes`.
         return torch.zeros(1, min(sides), max(sides), max(sides))
+
+    def augmented(self, train: Images, recipe: ImageTraining) -> Images:
+        """Return training images with the crops of a recipe."""
+        return train if recipe.shift is None else train.shifted(recipe.shift)
 
     def start(self, splits: Splits) -> nn.Sequential:
         """Return the network with random weights, or with those it goes on from."""

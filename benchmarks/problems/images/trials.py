@@ -114,10 +114,12 @@ def trials(tier: str = "local") -> list[Trial]:
             sized = replace(whole, tuned={method: tuned})
             tried_first = tier == "local" and method in TRIED_FIRST
             if tried_first:
-                sized = replace(sized, network="resnet20")
+                usual_crops = replace(short, shift=None)
+                sized = replace(sized, network="resnet20", pretraining=usual_crops)
             backbone = MethodNetwork(method, whole=not tried_first).sized(sized, data)
             found.append(Trial(method, tuned, ImageThetaSpec(data, backbone, 0)))
-    return found
+    # Those of another table are last.
+    return sorted(found, key=lambda trial: trial.method in LOSSES)
 
 
 def cost(line: Mapping[str, Any]) -> float:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from benchmarks.problems.images.images import Images, channel_statistics
+from metricopt.errors import ConfigError
 from metricopt.tasks.examples import Examples
 
 
@@ -119,3 +120,24 @@ def test_grey_images_are_not_mirrored():
     # Rising to the right, but where the black padding comes in.
     inner = crops[:, 0, 3, 1:7]
     assert bool((inner.diff(dim=1) > 0).all())
+
+
+def test_shifted_images_leave_the_crops_nearer_to_the_middle():
+    image = torch.arange(256, dtype=torch.uint8).reshape(1, 16, 16, 1)
+    whole = Images(image, torch.zeros(1), torch.zeros(1), torch.ones(1))
+    index = torch.zeros(60, dtype=torch.int64)
+
+    def corners(shift):
+        crops = whole.shifted(shift).augmented(index, torch.Generator().manual_seed(1))
+        return set(crops[:, 0, 8, 8].tolist())
+
+    around = {shift: set(range(-shift, shift + 1)) for shift in range(3)}
+    for shift, near in around.items():
+        assert corners(shift) == {
+            136 + 16 * down + right for down in near for right in near
+        }
+    plain = whole.augmented(index, torch.Generator().manual_seed(1))
+    assert set(plain[:, 0, 8, 8].tolist()) == corners(2)
+    for wrong in (-1, 3):
+        with pytest.raises(ConfigError, match=f"a shift from 0 to 2, got {wrong}"):
+            whole.shifted(wrong)
