@@ -19,6 +19,7 @@ from benchmarks.problems.images.method_networks import (
     WHOLE,
     MethodImages,
     MethodNetwork,
+    MethodSize,
     Tuned,
 )
 from benchmarks.problems.images.theta import ImageThetaSpec
@@ -97,29 +98,40 @@ class Trial:
 
 def trials(tier: str = "local") -> list[Trial]:
     """Return the trials of all methods that are tuned, on the first replicate."""
-    usual = WHOLE[tier]
-    short = replace(usual.pretraining, epochs=EPOCHS.get(tier, 1))
-    whole = replace(usual, pretraining=short)
-    if tier == "local":
-        methods = {"reloss": merged(usual.methods["reloss"], RECORDING)}
-        # It was tried at the usual rate of its teacher.
-        methods["l2t-dlf"] = {"students": 1, "teaching_epochs": 3}
-        whole = replace(whole, methods={**usual.methods, **methods})
     data = MethodImages.of(cifar10(tier), tier, whole=True).here(offline=True).data
-    found = []
-    rates = [Tuned(rate=factor * short.rate) for factor in RATES]
+    size = _size(tier)
+    rates = [Tuned(rate=factor * size.pretraining.rate) for factor in RATES]
     tuned_by = {method: [*rates, other] for method, other in ALTERNATIVES.items()}
+    found = []
     for method, tried in (tuned_by | LEVELS).items():
+        is_first = tier == "local" and method in TRIED_FIRST
+        own = _first_size(size) if is_first else size
         for tuned in tried:
-            sized = replace(whole, tuned={method: tuned})
-            tried_first = tier == "local" and method in TRIED_FIRST
-            if tried_first:
-                usual_crops = replace(short, shift=None)
-                sized = replace(sized, network="resnet20", pretraining=usual_crops)
-            backbone = MethodNetwork(method, whole=not tried_first).sized(sized, data)
+            network = MethodNetwork(method, whole=not is_first)
+            backbone = network.sized(replace(own, tuned={method: tuned}), data)
             found.append(Trial(method, tuned, ImageThetaSpec(data, backbone, 0)))
     # Those of another table are last.
     return sorted(found, key=lambda trial: trial.method in LOSSES)
+
+
+def _size(tier: str) -> MethodSize:
+    """Return the sizes of a table, but for shorter trainings."""
+    usual = WHOLE[tier]
+    short = replace(usual.pretraining, epochs=EPOCHS.get(tier, 1))
+    recording = RECORDING if tier == "local" else {}
+    methods = {"reloss": merged(usual.methods["reloss"], recording)}
+    return replace(usual, pretraining=short, methods={**usual.methods, **methods})
+
+
+def _first_size(size: MethodSize) -> MethodSize:
+    """Return what the methods that were tried first had at tier local."""
+    return replace(
+        size,
+        network="resnet20",
+        pretraining=replace(size.pretraining, shift=None),
+        # The usual rate of the teacher.
+        methods={"l2t-dlf": {"students": 1, "teaching_epochs": 3}},
+    )
 
 
 def cost(line: Mapping[str, Any]) -> float:
