@@ -51,6 +51,7 @@ def test_what_trials_reached_is_kept_line_by_line(tmp_path, monkeypatch):
     assert done["spec"] == first.network.digest
     assert (done["method"], done["rate"], done["settings"]) == ("ce", 0.1, {})
     assert 0 < done["observe_mcr"] < 1 and done["core_seconds"] > 0
+    assert "surfaces" not in first.network.trained_here().facts["notes"]
     assert diverged["diverged"] == "the loss became nan"
     assert best("ce", [diverged, done]) == first.tuned
 
