@@ -75,10 +75,10 @@ class ValueRange:
     """The range of a metric's values: ends that are promised, or a mere scale.
 
     A value beyond a promised end is an error. Without a promise values are taken as
-    they come, and the first one that is not at the low end of the scale decides how
-    long the scale is on which they are costs: 0 to 1, or as far as the next power of
-    ten. The cost of the low end is the same on all of them. Promised ends that are very
-    far apart are no scale: costs near one end would be rounded away.
+    they come, and the first one that is not at an end decides how long the scale is on
+    which they are costs: 0 to 1, or as far as the next power of ten. The cost of that
+    end is the same on all of them. Promised ends that are very far away are no scale:
+    costs near another end would be rounded away.
 
     Args:
         low: least possible value; None for no promise.
@@ -92,16 +92,16 @@ class ValueRange:
 
     def __init__(self, low: float | None, high: float | None, least: float) -> None:
         self._given = low, high, least
-        self._promised = low is not None, high is not None
+        self._least = -math.inf if low is None else low
+        self._greatest = math.inf if high is None else high
         self.low = least if low is None else low
         self.high = 1.0 if high is None else high
         if high is None and self.low >= 1:
             self.high = self.low + 1
         if low is None and self.high <= self.low:
             self.low = self.high - 1
-        self._ends = self.low, self.high
         self._at: float | None = None
-        self._seen = self._at_low = False
+        self._seen = False
 
     def afresh(self) -> Self:
         """Return the same range before any value."""
@@ -110,54 +110,49 @@ class ValueRange:
     @property
     def ends(self) -> tuple[float, float]:
         """Both ends, as far as they are promised; else those of the scale."""
-        return self._ends if all(self._promised) else (self.low, self.high)
+        low, high, _ = self._given
+        return self.low if low is None else low, self.high if high is None else high
 
     def take(self, value: float) -> float | None:
-        """Return a value, rounded to a promised end; None if it breaks a promise."""
-        if all(self._promised):
-            return self._promised_value(value)
-        wide = self.high - self.low
-        # Without a promise, rounding is what float32 makes of the end itself.
-        slack = [
-            ROUNDING * (wide if promised else abs(end))
-            for end, promised in zip((self.low, self.high), self._promised, strict=True)
-        ]
-        below, above = value < self.low - slack[0], value > self.high + slack[1]
-        if (below and self._promised[0]) or (above and self._promised[1]):
-            return None
-        if not self._seen and below and self._at_low:
-            self.high = self.low + _power_of_ten(self.low - value)
-        elif not self._seen and below:
-            self.low = self.high - _power_of_ten(self.high - value)
-        elif not self._seen and above:
-            self.high = self.low + _power_of_ten(value - self.low)
-        self._at_low = value == self.low and not self._promised[1]
-        self._seen = self._seen or not self._at_low
-        if below or above:
-            return value
-        return min(max(value, self.low), self.high)
-
-    def _promised_value(self, value: float) -> float | None:
-        """Return a value between two promised ends, of which the first has a say."""
-        low, high = self._ends
-        wide = high - low
+        """Return a value, rounded to an end; None if it breaks a promise."""
+        wide = self._greatest - self._least
         slack = ROUNDING * min(wide, max(self.high - self.low, abs(value)))
-        if not low - slack <= value <= high + slack:
+        if not self._least - slack <= value <= self._greatest + slack:
             return None
-        value = min(max(value, low), high)
-        if self._seen:
-            return value
-        ends = low, high, min(max(0.0, low), high)
-        end = min(ends, key=lambda each: abs(value - each))
-        # What was at this end before has the same cost on both scales.
-        if value != end and self._at in (None, end):
-            near = max(1.0, _power_of_ten(abs(value - end)))
-            if wide > WIDE * near:
-                far = end + math.copysign(near, value - end)
-                self.low, self.high = min(end, far), max(end, far)
-        self._seen = value not in (low, high)
-        self._at = value
+        value = min(max(value, self._least), self._greatest)
+        end = min(max(value, self.low), self.high)
+        # Without a promise, rounding is what float32 makes of the end itself.
+        if not math.isfinite(wide) and abs(value - end) <= ROUNDING * abs(end):
+            value = end
+        if not self._seen:
+            self._rescale(value)
         return value
+
+    def _rescale(self, value: float) -> None:
+        """Let the first value that is not at an end decide how long the scale is."""
+        if value < self.low and self._at == self.low:
+            self.high = self.low + _power_of_ten(self.low - value)
+        elif value < self.low:
+            self.low = self.high - _power_of_ten(self.high - value)
+        elif value > self.high:
+            self.high = self.low + _power_of_ten(value - self.low)
+        else:
+            self._shorten(value)
+        self._seen = value not in (self.low, self._greatest)
+        self._at = value
+
+    def _shorten(self, value: float) -> None:
+        """Begin the scale at the nearest end if its other end is very far away."""
+        zero = min(max(0.0, self.low), self.high)
+        end = min(self.low, self.high, zero, key=lambda each: abs(value - each))
+        # What was at this end before has the same cost on both scales.
+        if value in (self.low, self.high) or self._at not in (None, end):
+            return
+        distance = abs(value - end)
+        near = _power_of_ten(distance) if distance > 1 else 1.0
+        if self.high - self.low > WIDE * near:
+            far = end + math.copysign(near, value - end)
+            self.low, self.high = min(end, far), max(end, far)
 
 
 def _power_of_ten(value: float) -> float:

@@ -119,6 +119,27 @@ def test_the_first_value_that_is_not_the_low_end_decides_the_scale(values, ends)
     assert np.isfinite(costs).all()
 
 
+@pytest.mark.parametrize(
+    ("promised", "values", "ends"),
+    [
+        ((None, 1e15), [0.567, 0.7], (0, 1)),
+        ((None, 1e15), [0, 0.567], (0, 1)),
+        ((-1e15, None), [0.567, 0.7], (0, 1)),
+        ((-1e12, 1e12), [0.5, -0.5], (0, 1)),
+        ((0, 1e9), [1e9, 1e9 - 3], (1e9 - 10, 1e9)),
+        ((0, None), [3e-9, 0.5], (0, 1)),
+        ((0, 1), [3e-9, 0.5], (0, 1)),
+        ((None, 5000), [0.5, 20], (0, 5000)),
+    ],
+)
+def test_ends_that_are_promised_far_away_are_no_scale(promised, values, ends):
+    scale = ValueRange(*promised, 0.0)
+    assert [scale.take(value) for value in values] == values
+    assert (scale.low, scale.high) == pytest.approx(ends)
+    for end, beyond in zip(promised, (-2, 2), strict=True):
+        assert end is None or scale.take(beyond * max(1, abs(end))) is None
+
+
 def test_phi_is_loaded_into_a_compiled_network(tmp_path):
     inputs, labels = torch.rand(60, 64, generator=seeded()), torch.arange(60) % 10
     model = network(64, 10)
