@@ -46,7 +46,7 @@ from metricopt.reading.splits import (
     doubts_of_decisions,
     doubts_of_splits,
 )
-from metricopt.tasks.failed_queries import failing, forgiving
+from metricopt.tasks.failed_queries import forgiving
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import RecordedTask, rows_together
@@ -279,7 +279,7 @@ class FinetuneCall:
         untouched = torch.zeros(1, self.task.size)
         cost = self.task.observe_part(untouched, order)
         # A failure says nothing of the order.
-        cost = self.task.costs[:1] if self._failures else cost
+        cost = self.task.costs[:1] if self.task.failures else cost
         return from_cost(self.metric, cost).item()
 
     @property
@@ -362,7 +362,9 @@ class FinetuneCall:
     def _warnings(self, found: Finetuned, shuffled: float) -> list[str]:
         """Return what is wrong with the metric or the observe split, if anything."""
         same = from_cost(self.metric, self.task.costs[(self.task.phi == 0).all(1)])
-        doubts = doubts_of_failures(self._failures, self.task.measured, self.meaning)
+        doubts = doubts_of_failures(
+            self.task.failures, self.task.measured, self.meaning
+        )
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
         clusters = self.options.clusters
@@ -382,10 +384,6 @@ class FinetuneCall:
 
     def _queried(self, count: int) -> None:
         self._watch.queried(count, self._values, self.task.costs)
-
-    @property
-    def _failures(self) -> list[str]:
-        return max((part.failures for part in failing(self._forgiving)), key=len)
 
     @property
     def _values(self) -> Tensor:

@@ -25,7 +25,7 @@ from metricopt.errors import (
     ShapeError,
 )
 from metricopt.files import user_path
-from metricopt.journal.run_facts import RANGE, digest
+from metricopt.journal.run_facts import FREE, digest
 from metricopt.metrics.base import Metric, WrappedMetric
 from metricopt.metrics.constrained import metrics_of, over_each
 
@@ -322,7 +322,7 @@ class Journal:
         self._check_run(content)
         self._answers, self._pending = answers, b""
         ended = any(answer.ended_early for answer in answers)
-        if ended or content.facts.get(RANGE) != self._facts.get(RANGE):
+        if ended or any(content.facts.get(n) != self._facts.get(n) for n in FREE):
             self._any_order = list(answers)
         self._checksum = content.checksums[len(answers)]
         self._end = content.ends[len(answers)]
@@ -332,7 +332,7 @@ class Journal:
         differences = [
             f"its {name} was {before.get(name)}, this call has {now.get(name)}"
             for name in sorted(before.keys() | now.keys())
-            if name != RANGE and before.get(name) != now.get(name)
+            if name not in FREE and before.get(name) != now.get(name)
         ]
         if differences:
             raise ConfigError(

@@ -38,8 +38,8 @@ ADDED: dict[str, object] = {"check_direction": True, "clusters": None}
 """Options that older checkpoints lack, as facts only where they are not these."""
 READ = 256
 """Examples read at a time."""
-RANGE = "range"
-"""Name of the one fact that does not change what the metric answers."""
+FREE = ("range", "retries")
+"""Names of the facts that do not change what the metric answers."""
 SHOWN = 8
 """Digits of a digest that a message shows."""
 
@@ -67,7 +67,7 @@ def run_facts(
         "adapter": _shown(adapter.describe()),
         "loss": f"{loss_name(loss)} ({digest(loss)[:SHOWN]})",
         "metric": f"{metric.name}, {unit} is better ({digest(given)[:SHOWN]})",
-        RANGE: f"{metric.low:g} to {metric.high:g}",
+        "range": f"{metric.low:g} to {metric.high:g}",
         "threads": str(torch.get_num_threads()),
         "device": _device(adapter),
     }

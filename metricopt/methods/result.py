@@ -195,6 +195,12 @@ class Archive:
         self.costs = torch.cat([self.costs, costs], dim=1)
         return costs
 
+    def confirm(self, phi: Tensor) -> str:
+        """Query phi [R, d], and return why that failed; empty if it did not."""
+        known = len(self.task.failures)
+        self.query(phi[:, None])
+        return "".join(self.task.failures[known:][-1:])
+
     def best(self, queries: int | None = None) -> tuple[Tensor, Tensor]:
         """Return phi [R, d] and cost [R] of the best of the first queries."""
         cost, index = self.costs[:, :queries].min(1)

@@ -93,8 +93,8 @@ def conclude(
 ) -> FinetuneResult:
     """Return what was proposed for each row, as far as the last queries confirm it."""
     if any(each.fitted is not None for each in proposals) and archive.remaining:
-        archive.query(torch.stack([each.phi for each in proposals])[:, None])
-        proposals = _confirmed(proposals, archive)
+        failed = archive.confirm(torch.stack([each.phi for each in proposals]))
+        proposals = _upheld(proposals, archive, failed)
     before = task.queries
     if any(each.unchecked for each in proposals):
         proposals = _checked(proposals, archive, generator)
@@ -275,12 +275,16 @@ def _promise(
     return Proposal(fitted.phi, evidence, fitted=fitted, how=how)
 
 
-def _confirmed(proposals: list[Proposal], archive: Archive) -> list[Proposal]:
+def _upheld(proposals: list[Proposal], archive: Archive, failed: str) -> list[Proposal]:
     """Return phi = 0 for cross-fitted rows that their last query does not confirm."""
     found, bounds, unit = [], archive.task.bounds, archive.task.unit
     for place, proposal in enumerate(proposals):
         fitted, chosen, row = proposal.fitted, proposal.chosen, archive.costs[place]
-        if chosen is not None and bounds is not None:
+        if failed and proposal.phi.any():
+            why = "The query that should confirm it failed (retries=1 asks again)"
+            reason = f"{proposal.how} {why}: {failed.rstrip('.')}."
+            proposal = proposal.gives_way(reason)
+        elif chosen is not None and bounds is not None:
             before, *_, last = archive.each[place]
             if proposal.phi.any() and is_refuted(chosen, last, before, bounds):
                 reason = "The query that should confirm it gave something else."

@@ -1,7 +1,7 @@
 """A task made of a network with an adapter, two splits, a loss and a metric."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -38,7 +38,7 @@ from metricopt.statistics.contract import STATISTICS, SeveralStatistics
 from metricopt.statistics.precisions import PrecisionStatistics
 from metricopt.tasks.encoding import Encoded, encoded, map_examples_per_pass
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.failed_queries import strict
+from metricopt.tasks.failed_queries import failing, strict
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.row_losses import (
@@ -286,6 +286,12 @@ class NetworkTask(Task):
     def examples(self) -> int:
         """Number of examples N of the observe split."""
         return len(self._judge.split)
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """Messages of the queries that failed and were forgiven."""
+        every = (part.failures for part in failing(self._metric))
+        return max(every, key=len, default=())
 
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
         known, judge = None, Judge(self.adapter, self._judge.split.part(places))

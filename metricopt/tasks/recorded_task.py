@@ -1,7 +1,7 @@
 """A wrapper of a task that keeps every query, and knows the best."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -102,6 +102,12 @@ class RecordedTask(Task):
     def portfolio(self) -> dict[str, Task]:
         """Portfolio of the task it wraps; its tasks are for losses, not for queries."""
         return self._inner.portfolio
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """Failures of the task it wraps."""
+        failures: Sequence[str] = self._inner.failures
+        return failures
 
     def observe_untouched(self) -> float:
         """Query the untouched network, phi = 0, and return its cost; see `observe`."""

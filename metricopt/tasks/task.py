@@ -5,7 +5,7 @@ It has no access to the test split; only whoever judges the method does.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -250,6 +250,11 @@ class Task(ABC):
         return self._query(
             phi, lambda rows: self._observe_within(rows, places), "observe"
         )
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """Messages of the queries that failed and were forgiven."""
+        return ()
 
     @property
     @abstractmethod

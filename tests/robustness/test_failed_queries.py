@@ -1,14 +1,16 @@
 """A query that fails is kept, said and stayed away from; it does not end the call."""
 
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from sklearn.metrics import precision_score
+from sklearn.metrics import f1_score, precision_score
 from torch import Tensor
 
-from metricopt import ConfigError, MetricError
+from metricopt import ConfigError, MetricError, Tuned, tune
 from metricopt.errors import RangeError
 from metricopt.metrics.base import Metric
 from metricopt.tasks.failed_queries import ForgivingMetric
@@ -139,6 +141,39 @@ def test_a_retried_query_leaves_no_trace(queries_file: Path) -> None:
     assert again.asked == 0
     with pytest.raises(ConfigError, match="retries must be at least 0, got -1"):
         call(retries=-1)
+
+
+def test_a_confirming_query_that_fails_is_no_observation(queries_file: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    shares, shift = torch.tensor([0.7, 0.2, 0.1]), torch.tensor([1.5, 0.0, -1.5])
+    labels = torch.multinomial(shares, 500, True, generator=generator)
+    noise = torch.randn(500, 3, generator=generator)
+    logits = noise + 1.5 * torch.eye(3)[labels] + shift
+
+    def called(fails: int, **settings: Any) -> tuple[Tuned, int]:
+        asked = [0]
+
+        def macro(outputs: Tensor, targets: Tensor) -> float:
+            asked[0] += 1
+            if asked[0] == fails:
+                raise ConnectionError("away")
+            return f1_score(targets, outputs.argmax(1), average="macro")
+
+        known = {"higher_is_better": True, "queries": 15, "progress": False}
+        return tune(logits, labels, macro, **known, **settings), asked[0]
+
+    usual, queries = called(0)
+    assert usual.metric_after > usual.metric_before + 0.1
+    failed, _ = called(queries - 1, checkpoint=queries_file)
+    assert failed.metric_after == failed.metric_before
+    assert re.search(
+        r"confirm it failed \(retries=1 asks again\): metric 'macro' raised .*: away\. "
+        "The untouched network is kept",
+        failed.evidence.reason,
+    )
+    # What was paid for is not lost.
+    again, asked = called(0, checkpoint=queries_file, retries=1)
+    assert (again.metric_after, asked) == (usual.metric_after, 2)
 
 
 def test_a_third_of_failures_ends_a_call() -> None:
