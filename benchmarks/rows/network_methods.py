@@ -67,7 +67,6 @@ LABELS: dict[str, Labelled] = {
     ),
     "ala-literal-fixed": ("ALA, loss parameters fixed (ours)", {}),
     "ala-literal": ("ALA, one network", {"ALA Table 1": "ala-single"}),
-    "ala-literal-multi": ("ALA, several networks", {"ALA Table 1": "ala"}),
     "ala-reuse": (
         "ALA (our loss), 2nd run with the policy of the 1st",
         {"ALA Table 5": "ala-reuse"},
@@ -97,8 +96,6 @@ NOTES = {
     "of all are counted",
     "ala-literal": "eq. 6 as printed, times 4; our loss has no sigmoid, and a negative "
     "parameter is a weight of log(1 - p)",
-    "ala-literal-multi": "eq. 6 as printed, times 4; one of the networks that share "
-    "the controller",
     "moew": "one query a trial; a trial is a shorter training from the same weights",
     "ala-level": "a ceiling: one loss parameter for all pairs of classes; at tier "
     "local the best of four short trainings on observe, elsewhere .1",
@@ -114,7 +111,7 @@ NOTES = {
     "reloss-anchored": "|h(p) - h(1)| instead of |h(p)|; ours",
     "reloss-regression": "the surrogate learns values instead of ranks",
 }
-MAIN = (CE, "mse", "ala", "ala-literal", "reloss")
+MAIN = (CE, "mse", "ala", "reloss")
 """Methods whose networks have all replicates where others have few."""
 
 

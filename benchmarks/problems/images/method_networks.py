@@ -189,11 +189,7 @@ def unit_of(name: str, size: MethodSize) -> Unit:
 
 def variants(size: MethodSize) -> Mapping[str, tuple[str, Settings]]:
     """Return the registered method of a name of ours, and changes to its settings."""
-    several = {"children": size.children}
-    return VARIANTS | {
-        "ala-multi": ("ala", several),
-        "ala-literal-multi": ("ala", several | {"literal": True}),
-    }
+    return VARIANTS | {"ala-multi": ("ala", {"children": size.children})}
 
 
 def _by(loss: str) -> tuple[str, Settings]:
@@ -232,7 +228,6 @@ FORM_OF = {
     "ala-loss": "ala",
     "ala-train": "ala",
     "ala-train-loss": "ala",
-    "ala-literal-multi": "ala-literal",
     "ala-literal-fixed": "ala-literal",
 }
 """Methods that have what is chosen for another one."""
