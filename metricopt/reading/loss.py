@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from metricopt.errors import DataError, LossError, MetricOptError, described, said
 from metricopt.reading.layout import ignored_label
-from metricopt.reading.meaning import OF_LOGITS, OF_SHARES
+from metricopt.reading.meaning import OF_LOGITS, OF_SHARES, PLAIN, Meaning
 from metricopt.reading.outputs import Outputs, Targets
 from metricopt.tasks.row_losses import Loss, RowLosses, loss_name
 
@@ -35,15 +35,24 @@ def require_loss(loss: object) -> None:
 
 
 def check_loss(
-    name: str, losses: RowLosses, outputs: Outputs, targets: Targets, phi: Tensor
+    losses: RowLosses,
+    outputs: Outputs,
+    targets: Targets,
+    phi: Tensor,
+    *,
+    name: str,
+    meaning: Meaning = PLAIN,
 ) -> None:
     """Call a loss once on a mini-batch, and check its value and its gradient.
 
     Outputs [1, n, C] come from phi [1, d], with gradient; targets are [1, n]. LossError
     is raised if it raises, in its backward pass, too, pairs every output with every
-    target, or returns anything but one finite number with a finite gradient.
+    target, or returns anything but one finite number with a finite gradient. The
+    message has the shapes that the loss of a user sees, by the meaning of the outputs.
     """
-    given = f"outputs {_described(outputs)} and targets {_described(targets)}"
+    seen = _described(meaning.outward(outputs, leading=2))
+    given = f"outputs {seen} and targets "
+    given += _described(meaning.outward_targets(targets, leading=2))
     found = _called(name, losses, outputs, targets, given)
     if _broadcasts(losses, outputs, targets, found.detach()):
         raise LossError(

@@ -128,7 +128,7 @@ def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None
 def check_outputs(outputs: Outputs, name: str) -> None:
     """Raise DataError for NaN in outputs [1, N, ...]; infinity may be meant."""
     for part in parts_of(outputs):
-        wrong = part[0].flatten(1).isnan().any(1)
+        wrong = part[0][:, None].flatten(1).isnan().any(1)
         if bool(wrong.any()):
             raise DataError(
                 "the network must return numbers, got NaN for "

@@ -152,8 +152,9 @@ class NetworkTask(Task):
         if self._metric.reads == "detections":
             seen = each(lambda part: part[0], self._untouched)
             check_found(seen, self._judge.targets)
-        name = loss_name(self._given)
-        check_loss(name, self._row_losses, outputs, targets, phi)
+        name, tried = loss_name(self._given), self._row_losses
+        meaning = self._meaning
+        check_loss(tried, outputs, targets, phi, name=name, meaning=meaning)
 
     @property
     def scale(self) -> Scale:
