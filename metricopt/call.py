@@ -221,11 +221,11 @@ class FinetuneCall:
             raise ConfigError(f"{name} cannot work on this network and its metric")
         if self.options.no_harm and not method.asks_for_evidence:
             if self.budget.queries <= RESERVED:
-                cause = f"; {self.meaning.doubt}" if self.meaning.doubt else ""
+                doubt = self.meaning.doubt and f"{self.meaning.doubt} As they are, "
                 raise ConfigError(
-                    f"no_harm takes {RESERVED} queries and leaves none of "
+                    f"{doubt}no_harm takes {RESERVED} queries and leaves none of "
                     f"{self.options.queries} to the method: give at least "
-                    f"{self._framing + RESERVED + 1}, or set no_harm=False{cause}"
+                    f"{self._framing + RESERVED + 1}, or set no_harm=False"
                 )
             method = NoHarm(method, CrossFitting(second=True))
         if self.options.level is not None:

@@ -37,6 +37,7 @@ from metricopt.reading.meaning import Meaning
 from metricopt.reading.metric import meaning_for, refuse_scores
 from metricopt.reading.network import FEW, checked_network, first_run
 from metricopt.reading.outputs import logits_of
+from metricopt.reading.splits import inward_train
 from metricopt.tasks.clusters import clusters_of, require_clusters
 from metricopt.tasks.examples import Examples, GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
@@ -195,10 +196,9 @@ def _read(
     )
     meaning = _meaning(model, observe, loss, black_box, options)
     if not meaning.are_targets_plain:
-        train, observe = (
-            relabelled(split, meaning.inward_targets(split.targets))
-            for split in (train, observe)
-        )
+        targets = inward_train(train.targets, observe.targets, meaning)
+        train = relabelled(train, targets)
+        observe = relabelled(observe, meaning.inward_targets(observe.targets))
     return Given(train, observe, loss, black_box, meaning)
 
 

@@ -239,8 +239,8 @@ class Finetuned:
 
         phi goes into the weights of layers, of which some get a bias; where they cannot
         take it, a small module follows. The copy is in evaluation mode, can be pickled
-        and exported, and this network stays as it is. Weights that changed since
-        `finetune` are warned of.
+        and exported if the network can, and this network stays as it is. Weights that
+        changed since `finetune` are warned of.
 
         Raises:
             ConfigError: if another result is applied to the network, or the copy does

@@ -192,6 +192,8 @@ class FinetuneOptions:
     def _check_kinds(self) -> None:
         for name, (kind, expected) in KINDS.items():
             require_kind(name, getattr(self, name), kind, expected)
+        if self.checkpoint is not None and not os.fspath(self.checkpoint):
+            raise ConfigError("checkpoint must be the name of a file or None, got ''")
         if self.callback is not None and not _takes_queries(self.callback):
             raise ConfigError(
                 "callback is called as f(query, value, best) and must take these three "

@@ -37,7 +37,7 @@ from metricopt.reading.columns import (
 from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning
 from metricopt.reading.metric import meaning_for
-from metricopt.reading.network import require_default_cpu
+from metricopt.reading.network import require_defaults
 from metricopt.reading.outputs import (
     VALUES,
     are_within_unit,
@@ -62,6 +62,7 @@ STRATA = {"multi-label": strata_of_label_sets, "numbers": strata_of_numbers}
 CPU = torch.device("cpu")
 
 
+@torch.inference_mode(False)
 def tune(
     outputs: object,
     targets: object,
@@ -208,10 +209,10 @@ def _checked(options: FinetuneOptions, settings: dict[str, Any]) -> FinetuneOpti
     """Return the options with settings.
 
     Raises:
-        ConfigError: if one of them is about a network, or torch's default device is
-            not the CPU.
+        ConfigError: if one of them is about a network, or torch's default device or
+            dtype is of no use.
     """
-    require_default_cpu()
+    require_defaults()
     require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
     options = options.changed(**settings)
     for name in ("adapter", "size", "sites", "sampler"):

@@ -67,8 +67,8 @@ class Adapter(ABC):
             phi: adapter parameters, shape [B, d].
 
         Returns:
-            Network outputs, shape [B, N, C], differentiable in phi; a tuple of such
-            tensors where the network returns one.
+            Network outputs, shape [B, N, C], differentiable in phi; a tuple of tensors
+            [B, N, ...] where the network returns one of tensors [N, ...].
 
         Raises:
             ShapeError: if phi is not [B, d]; the message names both shapes.

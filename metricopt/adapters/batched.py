@@ -162,13 +162,17 @@ def outputs_of(network: nn.Module, inputs: Inputs) -> Outputs:
 
 
 def by_row(returned: Any, rows: int, examples: int) -> Outputs:
-    """Reshape what a network returned to [B, N, ...], and [B * N] to [B, N, 1].
+    """Reshape what a network returned to [B, N, ...]; one tensor [B * N] to [B, N, 1].
+
+    Only losses and metrics that take tuples read several tensors, as they are.
 
     Raises:
         ConfigError: if it is not clear which tensor of it counts.
         ShapeError: if it has not one output per example.
     """
-    return each(lambda part: _by_row(part, rows, examples), logits_of(returned))
+    outputs = each(lambda part: _by_row(part, rows, examples), logits_of(returned))
+    flat = isinstance(outputs, Tensor) and outputs.ndim == 2
+    return each(lambda part: part[..., None], outputs) if flat else outputs
 
 
 def _by_row(outputs: Tensor, rows: int, examples: int) -> Tensor:
@@ -179,7 +183,7 @@ def _by_row(outputs: Tensor, rows: int, examples: int) -> Tensor:
             f"the network must return one output for each of {rows * examples} "
             f"examples, got shape {tuple(outputs.shape)}"
         )
-    return outputs.reshape(rows, examples, *(outputs.shape[1:] or (1,)))
+    return outputs.reshape(rows, examples, *outputs.shape[1:])
 
 
 def are_close(outputs: Outputs, expected: Outputs) -> bool:

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from metricopt.errors import DataError, LossError, MetricOptError, described, said
 from metricopt.reading.layout import ignored_label
-from metricopt.reading.meaning import OF_LOGITS, OF_SHARES
-from metricopt.reading.outputs import Outputs, Targets
+from metricopt.reading.meaning import OF_LOGITS, OF_SHARES, PLAIN, Meaning
+from metricopt.reading.outputs import Outputs, Targets, are_labels
 from metricopt.tasks.row_losses import Loss, RowLosses, loss_name
 
 BROADCAST = "Using a target size"
@@ -35,15 +35,24 @@ def require_loss(loss: object) -> None:
 
 
 def check_loss(
-    name: str, losses: RowLosses, outputs: Outputs, targets: Targets, phi: Tensor
+    losses: RowLosses,
+    outputs: Outputs,
+    targets: Targets,
+    phi: Tensor,
+    *,
+    name: str,
+    meaning: Meaning = PLAIN,
 ) -> None:
     """Call a loss once on a mini-batch, and check its value and its gradient.
 
     Outputs [1, n, C] come from phi [1, d], with gradient; targets are [1, n]. LossError
     is raised if it raises, in its backward pass, too, pairs every output with every
-    target, or returns anything but one finite number with a finite gradient.
+    target, or returns anything but one finite number with a finite gradient. The
+    message has the shapes that the loss of a user sees, by the meaning of the outputs.
     """
-    given = f"outputs {_described(outputs)} and targets {_described(targets)}"
+    seen = meaning.outward(outputs, leading=2)
+    compared = meaning.outward_targets(targets, leading=2)
+    given = f"outputs {_described(seen)} and targets {_described(compared)}"
     found = _called(name, losses, outputs, targets, given)
     if _broadcasts(losses, outputs, targets, found.detach()):
         raise LossError(
@@ -51,17 +60,7 @@ def check_loss(
             f"value on {given} does not depend on their order: they are broadcast; "
             "give both one shape"
         )
-    gradient = None
-    if found.requires_grad:
-        try:
-            (gradient,) = torch.autograd.grad(found.sum(), phi, allow_unused=True)
-        except MetricOptError:
-            raise
-        except Exception as error:  # its backward pass may raise anything
-            raise LossError(
-                f"the loss {name} must have a gradient on {given}, but its backward "
-                f"pass raised {said(error)}"
-            ) from error
+    gradient = _gradient(name, found, phi, given) if found.requires_grad else None
     if gradient is None:
         raise LossError(
             f"the loss {name} must be differentiable in the outputs, got a value "
@@ -95,6 +94,19 @@ def _called(
         f"row_losses of {name} must return [B], one loss for each of B = 1 rows, got "
         f"{described(found)}"
     )
+
+
+def _gradient(name: str, found: Tensor, phi: Tensor, given: str) -> Tensor | None:
+    """Return the gradient of a loss [1], None where phi [1, d] has no part in it."""
+    try:
+        return torch.autograd.grad(found.sum(), phi, allow_unused=True)[0]
+    except MetricOptError:
+        raise
+    except Exception as error:  # a backward pass of the user may raise anything
+        raise LossError(
+            f"the loss {name} must have a gradient on {given}, but its backward pass "
+            f"raised {said(error)}"
+        ) from error
 
 
 def _broadcasts(
@@ -171,6 +183,27 @@ def check_targets(loss: Loss, outputs: Outputs, targets: Targets, name: str) -> 
             f"the loss {loss_name(loss)} on {outputs.shape[1]} outputs needs targets "
             f"in [0, {greatest}], got {name} targets from {min(found):g} to "
             f"{max(found):g}"
+        )
+
+
+def check_train_labels(
+    loss: Loss, outputs: Outputs, train: Targets, meaning: Meaning
+) -> None:
+    """Raise DataError for train labels [N] that are no classes of outputs [n, C].
+
+    Those that the loss ignores are left out.
+    """
+    if meaning.truth != "labels" or meaning.is_dense:
+        return
+    if not isinstance(outputs, Tensor) or not are_labels(train):
+        return
+    last = max(outputs.shape[1], 2) - 1
+    found = _extremes(train, ignored_label(loss))
+    if not all(0 <= each <= last for each in found):
+        raise DataError(
+            f"the train targets must be labels in [0, {last}] like the observe "
+            f"targets, got {min(found):g} to {max(found):g}: leave other examples out, "
+            "or say outputs='raw' if outputs are no scores of these classes"
         )
 
 

@@ -227,9 +227,9 @@ def meaning_of(
     """
     if given is not None:
         require_choice("outputs", given, Kind)
+    flat = isinstance(outputs, Tensor) and outputs.ndim <= 1
     if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
-        return Meaning(given or "raw")
-    flat = outputs.ndim <= 1
+        return Meaning(given or "raw", flat=flat)
     columns = outputs.reshape(-1, 1) if flat else outputs
     if given in ("embeddings", "raw"):
         return Meaning(given, flat=flat)

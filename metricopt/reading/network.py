@@ -20,16 +20,24 @@ from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 
 
-def require_default_cpu() -> None:
-    """Raise ConfigError for a default device of torch that is not the CPU.
+def require_defaults() -> None:
+    """Raise ConfigError for a default device or dtype of torch that is of no use here.
 
     Generators and small tensors are made on the default device, and stay on the CPU.
+    Linear systems need 32 bits or more.
     """
     device = torch.get_default_device()
     if device.type != "cpu":
         raise ConfigError(
             f"expected the default device cpu, got {device}: call "
             "torch.set_default_device('cpu') and move the model itself, if there is one"
+        )
+    dtype = torch.get_default_dtype()
+    if dtype not in (torch.float32, torch.float64):
+        raise ConfigError(
+            f"expected the default dtype float32 or float64, got {dtype}: call "
+            "torch.set_default_dtype(torch.float32) and convert the model itself, if "
+            "there is one"
         )
 
 
@@ -40,11 +48,11 @@ def checked_network(network: nn.Module) -> nn.Module:
     for it here.
 
     Raises:
-        ConfigError: if torch's default device is not the CPU, a result is applied to
-            the network, autocast is on, the weights cannot be used with gradients, or a
-            layer takes its statistics from the batch.
+        ConfigError: if torch's default device or dtype is of no use, a result is
+            applied to the network, autocast is on, the weights cannot be used with
+            gradients, or a layer takes its statistics from the batch.
     """
-    require_default_cpu()
+    require_defaults()
     network = getattr(network, "_orig_mod", network)
     if is_changed(network):
         raise ConfigError(
@@ -128,7 +136,7 @@ def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None
 def check_outputs(outputs: Outputs, name: str) -> None:
     """Raise DataError for NaN in outputs [1, N, ...]; infinity may be meant."""
     for part in parts_of(outputs):
-        wrong = part[0].flatten(1).isnan().any(1)
+        wrong = part[0][:, None].flatten(1).isnan().any(1)
         if bool(wrong.any()):
             raise DataError(
                 "the network must return numbers, got NaN for "

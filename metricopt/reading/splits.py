@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from metricopt.errors import DataError, described
 from metricopt.reading.meaning import Meaning
-from metricopt.reading.outputs import Targets, are_labels
+from metricopt.reading.outputs import Targets, are_labels, range_of
 from metricopt.tasks.examples import Examples
 
 Confusion = tuple[Tensor, Tensor] | None
@@ -14,6 +15,26 @@ Confusion = tuple[Tensor, Tensor] | None
 """
 LISTED = 10
 """Most absent classes that are named."""
+
+
+def inward_train(train: Targets, observe: Targets, meaning: Meaning) -> Targets:
+    """Return train targets in the form of methods; `observe` decided the meaning.
+
+    Raises:
+        DataError: if the loss would see other targets than those given.
+    """
+    if not isinstance(train, Tensor) or not isinstance(observe, Tensor):
+        return train
+    if not meaning.column or train.shape[1:2] == (1,):
+        found = meaning.inward_targets(train)
+        seen = meaning.outward_targets(found)
+        if isinstance(seen, Tensor) and torch.equal(seen.to(train), train):
+            return found
+    raise DataError(
+        f"the train targets must be whole labels in the form of the observe targets, "
+        f"{described(observe)}, got {described(train)} from {range_of(train)}, which "
+        "the loss would not see as they are"
+    )
 
 
 def doubts_of_splits(

@@ -18,7 +18,7 @@ from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
 from metricopt.metrics.constrained import Bounds, ConstrainedMetric
 from metricopt.metrics.scale import Scale
 from metricopt.process.seeding import Seeds
-from metricopt.reading.loss import check_loss, check_targets
+from metricopt.reading.loss import check_loss, check_targets, check_train_labels
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.network import check_outputs
 from metricopt.reading.outputs import (
@@ -152,8 +152,10 @@ class NetworkTask(Task):
         if self._metric.reads == "detections":
             seen = each(lambda part: part[0], self._untouched)
             check_found(seen, self._judge.targets)
-        name = loss_name(self._given)
-        check_loss(name, self._row_losses, outputs, targets, phi)
+        name, tried = loss_name(self._given), self._row_losses
+        meaning = self._meaning
+        check_loss(tried, outputs, targets, phi, name=name, meaning=meaning)
+        check_train_labels(self._given, first, self._train.targets, meaning)
 
     @property
     def scale(self) -> Scale:
@@ -203,8 +205,8 @@ class NetworkTask(Task):
         if self.statistics.kind.reads != "scores":
             # Its own loss, too, leaves candidates on its way.
             losses = self._own_losses or {"its own loss": self._loss}
-        elif not are_labels(self._train.targets):
-            return {}
+        elif not _fit(self._untouched, self._train.targets, "scores"):
+            return {}  # only the loss of the user knows what other targets mean
         else:
             losses = self._make_portfolio(self._loss_facts())
         return {name: self.following(loss) for name, loss in losses.items()}
@@ -344,8 +346,10 @@ def _read(outputs: Tensor, meaning: Meaning) -> Reads | None:
     return "embeddings" if alike or meaning.kind == "embeddings" else "scores"
 
 
-def _fit(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
+def _fit(outputs: Outputs, targets: Targets, reads: Reads) -> bool:
     """Return whether targets are those of outputs [1, N, C] that are read so."""
+    if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
+        return False
     if reads in STRUCTURED:
         return True
     if reads in ("labels", *VALUES):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from metricopt import ConfigError, DynamicBias, FiLM, Meaning, auto_adapter, load_phi
 from metricopt.adapters.applied.folding import folded
@@ -73,6 +74,23 @@ def case(request):
         after = found.apply()(inputs)
         found.remove()
     return request.param, found, model, inputs, after
+
+
+@torch.no_grad()
+def test_a_merged_model_with_parametrizations_is_saved_by_its_state(tmp_path):
+    model = nn.Sequential(weight_norm(nn.Linear(64, 10)), nn.ReLU(), nn.Linear(10, 10))
+    adapter = auto_adapter(model, INPUTS[:4])
+    phi = torch.linspace(-1, 1, adapter.size)
+    merged, path = adapter.merged(phi), tmp_path / "merged.pt"
+    expected = merged(INPUTS)
+    with adapter.attach(phi):
+        assert_close(model(INPUTS), expected)
+    with pytest.raises(RuntimeError, match="only supported through state_dict"):
+        torch.save(merged, path)
+    torch.save(merged.state_dict(), path)
+    other = adapter.merged(2 * phi)
+    other.load_state_dict(torch.load(path))
+    assert_close(other(INPUTS), expected)
 
 
 FLAT = Meaning(flat=True)

@@ -86,6 +86,7 @@ SETTINGS = {
     "direction": ({"higher_is_better": "yes"}, "True, False or None, got 'yes'"),
     "caution": ({"no_harm": 1}, "no_harm must be True or False, got 1"),
     "progress": ({"progress": "no"}, "progress must be True or False, got 'no'"),
+    "checkpoint": ({"checkpoint": ""}, "the name of a file or None, got ''$"),
     "known": ({"known": {}}, r"known must be what load_known\(path\) or .* got {}"),
 }
 METHOD_NAMES = {

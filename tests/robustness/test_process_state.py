@@ -237,14 +237,31 @@ def test_weights_made_in_inference_mode_are_refused():
         improve(model)
 
 
+def test_tune_works_in_inference_mode():
+    """It ended in an error of torch: inference tensors cannot be saved."""
+    model, (inputs, targets) = network(64, 10), vectors("digits")
+    outputs, settings = model(inputs).detach(), {"queries": 5, "progress": False}
+    expected = tune(outputs, targets, "mcr", **settings)
+    with torch.inference_mode():
+        found = tune(model(inputs), targets.clone(), "mcr", **settings)
+        assert torch.equal(found.found.phi, expected.found.phi)
+        assert torch.equal(found.predict(model(inputs)), expected.predict(outputs))
+
+
+default_half = partial(setting, torch.set_default_dtype, torch.float16, torch.float32)
+REFUSED = {
+    "the default device cpu, got meta": partial(torch.device, "meta"),
+    "the default dtype float32 or float64, got torch.float16": default_half,
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
 @pytest.mark.parametrize("call", ["finetune", "tune"])
-def test_another_default_device_is_refused(call):
+def test_other_defaults_of_torch_are_refused(call, text):
     model, (inputs, targets) = network(64, 10), vectors("digits")
     outputs = model(inputs).detach()
-    with (
-        torch.device("meta"),
-        pytest.raises(ConfigError, match="expected the default device cpu, got meta"),
-    ):
+    refused = pytest.raises(ConfigError, match=f"^expected {text}: call torch.set_def")
+    with REFUSED[text](), refused:
         if call == "finetune":
             improve(model, (inputs, targets))
         else:

@@ -44,7 +44,7 @@ TARGETS = [{"here": place % 2, "box": draw(4, seed=place)} for place in range(12
 def loss(outputs: tuple[Tensor, ...], targets: list[dict]) -> Tensor:
     here = torch.tensor([float(target["here"]) for target in targets])
     boxes = torch.stack([target["box"] for target in targets])
-    score = nn.functional.binary_cross_entropy_with_logits(outputs[0][:, 0], here)
+    score = nn.functional.binary_cross_entropy_with_logits(outputs[0], here)
     return score + (outputs[1] - boxes).square().mean()
 
 
@@ -73,8 +73,7 @@ def split():
 
 def by_hand(adapter: FiLM, inputs: Tensor, phi: Tensor) -> tuple[Tensor, ...]:
     with adapter.attach(phi), torch.no_grad():
-        score, box, mean = adapter.network(inputs)
-    return score[:, None], box, mean[:, None]
+        return adapter.network(inputs)
 
 
 def test_outputs_are_those_of_the_attached_network(adapter, split):
@@ -82,7 +81,7 @@ def test_outputs_are_those_of_the_attached_network(adapter, split):
     phi = 0.5 * draw(3, 5)
     judge = Judge(adapter, encode(adapter, split))
     found = judge.outputs(phi)
-    assert [part.shape for part in found] == [(3, 12, 1), (3, 12, 4), (3, 12, 1)]
+    assert [part.shape for part in found] == [(3, 12), (3, 12, 4), (3, 12)]
     for row in range(3):
         expected = by_hand(adapter, IMAGES, phi[row])
         for part, other in zip(found, expected, strict=True):
@@ -124,3 +123,72 @@ def test_finetune_takes_it_all(network, split):
     found.apply()
     boxes = network(IMAGES)
     assert close_boxes(boxes, TARGETS) == pytest.approx(found.metric_after)
+
+
+class TwoHeads(nn.Module):
+    """Scores of 3 classes [N, 3] and a value [N]; one head alone gives the value."""
+
+    def __init__(self, *, both: bool = True) -> None:
+        super().__init__()
+        self.body, self.classes = nn.Linear(6, 5), nn.Linear(5, 3)
+        self.value, self.both = nn.Linear(5, 1), both
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor] | Tensor:
+        hidden = torch.relu(self.body(x))
+        value = self.value(hidden)[:, 0]
+        return (self.classes(hidden), value) if self.both else value
+
+
+ROWS, VALUES = draw(40, 6), draw(40, seed=1)
+AS_LIST = LazySplit([(row, {"v": v}) for row, v in zip(ROWS, VALUES, strict=True)])
+OPTIONS = metricopt.FinetuneOptions(
+    "random-search", queries=5, steps=2, no_harm=False, progress=False
+)
+
+
+@pytest.mark.parametrize(
+    ("both", "split"), [(True, (ROWS, VALUES)), (True, AS_LIST), (False, AS_LIST)]
+)
+def test_a_loss_and_a_metric_get_values_as_the_network_returns_them(both, split):
+    """[N] came as [N, 1], and was broadcast to [N, N] against targets [N]."""
+    model, shapes = randomise(TwoHeads(both=both)).eval(), set()
+
+    def errors(outputs, targets):
+        values = outputs[1] if both else outputs
+        if not isinstance(targets, Tensor):
+            targets = torch.stack([target["v"] for target in targets])
+        shapes.add(values.shape == targets.shape)
+        return (values - targets).abs().mean()
+
+    def mae(outputs, targets):
+        return float(errors(outputs, targets))
+
+    better = {"higher_is_better": False, "options": OPTIONS}
+    given = {"train": split, "observe": split, "loss": errors, "metric": mae}
+    found = metricopt.finetune(model, **given, **better)
+    with torch.no_grad():
+        assert found.metric_before == pytest.approx(mae(model(ROWS), VALUES))
+    assert shapes == {True}
+
+
+@pytest.mark.parametrize(
+    ("both", "outputs"),
+    [(True, r"\(float32 \[128, 3\], float32 \[128\]\)"), (False, r"float32 \[128\]")],
+)
+def test_messages_have_the_shapes_that_the_network_returns(both, outputs):
+    targets = (VALUES > 0).float()
+
+    def wrong(outputs, targets):
+        return outputs[1] @ targets[:3, None, None]
+
+    text = rf"a scalar of outputs {outputs} and targets float32 \[128\], but raised"
+    with pytest.raises(metricopt.LossError, match=text):
+        metricopt.finetune(
+            TwoHeads(both=both),
+            train=(ROWS, targets),
+            observe=(ROWS, targets),
+            loss=wrong,
+            metric=lambda outputs, targets: 0.5,
+            higher_is_better=True,
+            options=OPTIONS,
+        )
