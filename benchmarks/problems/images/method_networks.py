@@ -144,7 +144,7 @@ WHOLE = SIZES | {
         # The network is small for so many epochs: with crops of 4 pixels it fits less.
         pretraining=replace(SHORT, epochs=32, shift=2),
         methods={
-            # There are 11,232 steps, and 225 decisions.
+            # There are 11,232 steps, and 225 decisions; see `tuned`.
             "ala": {"period": 50, "measured": 1},
             # The teacher has 106 steps.
             "l2t-dlf": {"students": 1, "teaching_epochs": 3, "teacher_rate": 1e-2},
@@ -164,6 +164,7 @@ WHOLE = SIZES | {
         tuned={
             "self-paced": Tuned(settings={"start": 0.8}),
             "self-paced-global": Tuned(settings={"start": 0.8}),
+            "ala": Tuned(settings={"period": 200, "measured": 4}),
         },
     ),
 }
