@@ -1,5 +1,6 @@
 """What a method may spend, and what it returns: the chosen phi, and the way there."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import torch
@@ -197,9 +198,9 @@ class Archive:
 
     def confirm(self, phi: Tensor) -> str:
         """Query phi [R, d], and return why that failed; empty if it did not."""
-        known = len(self.task.failures)
+        known = Counter(self.task.failures)
         self.query(phi[:, None])
-        return "".join(self.task.failures[known:][-1:])
+        return next(iter(Counter(self.task.failures) - known), "")
 
     def best(self, queries: int | None = None) -> tuple[Tensor, Tensor]:
         """Return phi [R, d] and cost [R] of the best of the first queries."""

@@ -130,16 +130,24 @@ class ValueRange:
 
     def _rescale(self, value: float) -> None:
         """Let the first value that is not at an end decide how long the scale is."""
-        if value < self.low and self._at == self.low:
-            self.high = self.low + _power_of_ten(self.low - value)
-        elif value < self.low:
-            self.low = self.high - _power_of_ten(self.high - value)
-        elif value > self.high:
-            self.high = self.low + _power_of_ten(value - self.low)
+        before, low, high = self._at, self.low, self.high
+        near = _power_of_ten(max(1.0, low - value, value - high))
+        is_far = before is None and high - low > WIDE * near
+        if value < low and is_far:
+            self.low, self.high = low - near, low
+        elif value > high and is_far:
+            self.low, self.high = high, high + near
+        elif value < low and before == low:
+            self.high = low + _power_of_ten(low - value)
+        elif value < low:
+            self.low = high - _power_of_ten(high - value)
+        elif value > high:
+            self.high = low + _power_of_ten(value - low)
         else:
             self._shorten(value)
-        self._seen = value not in (self.low, self._greatest)
-        self._at = value
+        # After two ends, another scale would change the cost of one of them.
+        known = value not in (self.low, self._greatest)
+        self._seen, self._at = known or before not in (None, value), value
 
     def _shorten(self, value: float) -> None:
         """Begin the scale at the nearest end if its other end is very far away."""
@@ -157,7 +165,7 @@ class ValueRange:
 
 def _power_of_ten(value: float) -> float:
     """Return the least power of ten that is at least a positive value, or the last."""
-    return 10.0 ** min(math.ceil(math.log10(value)), LAST_POWER)
+    return 10.0 ** math.ceil(min(math.log10(value), LAST_POWER))
 
 
 class Metric(ABC):

@@ -292,8 +292,7 @@ class NetworkTask(Task):
     @property
     def failures(self) -> Sequence[str]:
         """Messages of the queries that failed and were forgiven."""
-        every = (part.failures for part in failing(self._metric))
-        return max(every, key=len, default=())
+        return [each for part in failing(self._metric) for each in part.failures]
 
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
         known, judge = None, Judge(self.adapter, self._judge.split.part(places))

@@ -130,6 +130,8 @@ def test_the_first_value_that_is_not_the_low_end_decides_the_scale(values, ends)
         ((0, None), [3e-9, 0.5], (0, 1)),
         ((0, 1), [3e-9, 0.5], (0, 1)),
         ((None, 5000), [0.5, 20], (0, 5000)),
+        ((None, 1e12), [-232, -155], (-1000, 0)),
+        ((-1e12, None), [232, 155], (1, 1001)),
     ],
 )
 def test_ends_that_are_promised_far_away_are_no_scale(promised, values, ends):
@@ -138,6 +140,24 @@ def test_ends_that_are_promised_far_away_are_no_scale(promised, values, ends):
     assert (scale.low, scale.high) == pytest.approx(ends)
     for end, beyond in zip(promised, (-2, 2), strict=True):
         assert end is None or scale.take(beyond * max(1, abs(end))) is None
+
+
+@pytest.mark.parametrize("low", [None, -1e9, -1, 0])
+@pytest.mark.parametrize("high", [None, 0.5, 1, 1e9])
+@pytest.mark.parametrize("least", [0.0, -1.0])
+def test_costs_of_earlier_values_stay(low, high, least):
+    drawn = np.random.default_rng(0)
+    values = [-1e9, -5, -1, -0.5, 0, 0.3, 0.5, 1, 5, 1e9 - 5, 1e9]
+    least_value = -np.inf if low is None else low
+    kept = [v for v in values if least_value <= v <= (np.inf if high is None else high)]
+    for _ in range(300):
+        scale, costs, found = ValueRange(low, high, least), [], []
+        for value in drawn.choice(kept, 4):
+            found.append(scale.take(value))
+            assert found[-1] == pytest.approx(value, rel=1e-5)
+            costs.append((found[-1] - scale.low) / (scale.high - scale.low))
+        again = [(value - scale.low) / (scale.high - scale.low) for value in found]
+        assert costs == pytest.approx(again, abs=1e-9), found
 
 
 def test_phi_is_loaded_into_a_compiled_network(tmp_path):

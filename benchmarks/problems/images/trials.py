@@ -153,7 +153,7 @@ def _first_size(size: MethodSize) -> MethodSize:
 
 def cost(line: Mapping[str, Any]) -> float:
     """Return what a choice lowers: the error, or 1 - AUCPR for a loss of that area."""
-    if line["method"] in LOSSES and "observe_aucpr" in line:
+    if line["method"] in LOSSES and "diverged" not in line:
         return 1 - float(line["observe_aucpr"])
     return float(line["observe_mcr"])
 

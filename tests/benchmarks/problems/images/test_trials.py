@@ -77,7 +77,7 @@ def test_losses_of_aucpr_are_chosen_by_it():
     usual = {"method": "aucpr", "rate": 0.2, "settings": {}}
     usual |= {"observe_mcr": 0.1, "observe_aucpr": 0.6}
     other = usual | {"rate": 0.8, "observe_mcr": 0.4, "observe_aucpr": 0.7}
-    diverged = usual | {"rate": 0.4, "observe_mcr": 1.0}
+    diverged = usual | {"rate": 0.4, "observe_mcr": 1.0, "diverged": "nan"}
     del diverged["observe_aucpr"]
     assert best("aucpr", [usual, diverged, other]) == Tuned(0.8)
     alike = other | {"observe_aucpr": 0.602}
@@ -89,7 +89,7 @@ def test_settings_of_the_table_are_those_of_the_best_trials():
     methods = {trial.method for trial in trials("smoke")}
     for method in methods:
         expected = 6 if method == LITERAL else 4
-        if sum(line["method"] == method for line in tried) == expected:
+        if sum(line["method"] == method for line in tried) >= expected:
             assert chosen.get(method, Tuned()) == best(method, tried)
     assert set(chosen) <= {line["method"] for line in tried}
 
