@@ -10,7 +10,7 @@ import torch
 from sklearn.metrics import f1_score, precision_score
 from torch import Tensor
 
-from metricopt import ConfigError, MetricError, Tuned, tune
+from metricopt import ConfigError, MetricError, Tuned, at_least, tune
 from metricopt.errors import RangeError
 from metricopt.metrics.base import Metric
 from metricopt.tasks.failed_queries import ForgivingMetric
@@ -143,12 +143,17 @@ def test_a_retried_query_leaves_no_trace(queries_file: Path) -> None:
         call(retries=-1)
 
 
-def test_a_confirming_query_that_fails_is_no_observation(queries_file: Path) -> None:
+def skewed() -> tuple[Tensor, Tensor]:
+    """Return logits and labels of three classes, of which two are too rarely named."""
     generator = torch.Generator().manual_seed(0)
     shares, shift = torch.tensor([0.7, 0.2, 0.1]), torch.tensor([1.5, 0.0, -1.5])
     labels = torch.multinomial(shares, 500, True, generator=generator)
     noise = torch.randn(500, 3, generator=generator)
-    logits = noise + 1.5 * torch.eye(3)[labels] + shift
+    return noise + 1.5 * torch.eye(3)[labels] + shift, labels
+
+
+def test_a_confirming_query_that_fails_is_no_observation(queries_file: Path) -> None:
+    logits, labels = skewed()
 
     def called(fails: int, **settings: Any) -> tuple[Tuned, int]:
         asked = [0]
@@ -174,6 +179,31 @@ def test_a_confirming_query_that_fails_is_no_observation(queries_file: Path) -> 
     # What was paid for is not lost.
     again, asked = called(0, checkpoint=queries_file, retries=1)
     assert (again.metric_after, asked) == (usual.metric_after, 2)
+
+
+def test_a_bound_that_fails_at_the_confirming_query_is_not_met_by_it() -> None:
+    logits, labels = skewed()
+    asked = {"macro": 0, "accuracy": 0}
+
+    def counted(name: str, fails: int) -> None:
+        asked[name] += 1
+        if asked[name] == fails:
+            raise ConnectionError(name)
+
+    def macro(outputs: Tensor, targets: Tensor) -> float:
+        counted("macro", 6)
+        return f1_score(targets, outputs.argmax(1), average="macro")
+
+    def accuracy(outputs: Tensor, targets: Tensor) -> float:
+        counted("accuracy", 12)
+        return (outputs.argmax(1) == targets).double().mean().item()
+
+    known = {"higher_is_better": True, "queries": 15, "progress": False}
+    bounds = [at_least(accuracy, 0.55)]
+    found = tune(logits, labels, macro, constraints=bounds, **known)
+    assert "confirm it failed (retries=1 asks again)" in found.evidence.reason
+    assert found.metric_after == found.metric_before
+    assert any("2 of 15 queries failed" in said for said in found.warnings)
 
 
 def test_a_third_of_failures_ends_a_call() -> None:
