@@ -106,8 +106,7 @@ class RecordedTask(Task):
     @property
     def failures(self) -> Sequence[str]:
         """Failures of the task it wraps."""
-        failures: Sequence[str] = self._inner.failures
-        return failures
+        return self._inner.failures
 
     def observe_untouched(self) -> float:
         """Query the untouched network, phi = 0, and return its cost; see `observe`."""

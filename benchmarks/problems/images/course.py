@@ -41,14 +41,14 @@ class ImageMethodTraining(MethodTraining):
         outputs, targets = predict_examples(network, self.observe), labels(self.observe)
         logits = outputs[:, : self.spec.classes]
         loss = float(nn.functional.cross_entropy(logits, targets))
-        found = {unit.label: self._value(unit, outputs, targets) for unit in WATCHED}
-        return found | {OBSERVE_LOSS: loss} | self._fitted(network, WATCHED_EACH)
+        found = self._values(outputs, targets) | {OBSERVE_LOSS: loss}
+        return found | self._fitted(network, WATCHED_EACH)
 
     def judged(self, network: nn.Module) -> dict[str, float]:
         """Return the error of classes on observe, and AUCPR."""
         outputs, targets = predict_examples(network, self.observe), labels(self.observe)
-        area = self._value(Unit("aucpr"), outputs, targets)
-        return super().judged(network) | {"observe_aucpr": area}
+        values = self._values(outputs, targets)
+        return {f"observe_{name}": value for name, value in values.items()}
 
     def surface(self, network: nn.Module, number: int) -> list[float]:
         """Return the loss surface after a few epochs; see `MethodTraining.surface`.
@@ -70,9 +70,12 @@ class ImageMethodTraining(MethodTraining):
         error = self._fitted(network, LEARNED)[TRAIN_ERROR]
         return {TRAIN_ERROR: round(error, DIGITS)}
 
-    def _value(self, unit: Unit, outputs: Tensor, targets: Tensor) -> float:
-        metric = metric_under(self.spec.loss(), unit, self.spec.classes)
-        return metric.value(outputs, targets)
+    def _values(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+        loss, classes = self.spec.loss(), self.spec.classes
+        return {
+            unit.label: metric_under(loss, unit, classes).value(outputs, targets)
+            for unit in WATCHED
+        }
 
     def _fitted(self, network: nn.Module, count: int) -> dict[str, float]:
         """Return what is noted of the first training images, without augmentation."""
