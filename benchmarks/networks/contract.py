@@ -16,6 +16,8 @@ from metricopt.errors import ConfigError
 from metricopt.process.seeding import globally_seeded
 from metricopt.registry import Registry
 
+State = dict[str, Tensor]
+"""Tensors of a network by name."""
 Head = Callable[[int], nn.Module]
 """Makes the last layer from its number of input features."""
 IMAGE_NETWORKS: Registry[Callable[[Head], nn.Sequential]] = Registry(
@@ -49,17 +51,23 @@ def build_network(name: str, head: Head, seed: int) -> nn.Sequential:
 
 @dataclass(frozen=True)
 class Pretrained:
-    """Weights for ImageNet; a module that may start from them names them.
+    """Published weights; a module that may start from them names them.
 
     Attributes:
-        name: name of the weights in torchvision.
-        left_out: modules of torchvision's network that have no counterpart here.
-        added: modules here that torchvision's network does not have.
+        name: name of the weights in torchvision, or of their file here.
+        left_out: modules of the published network that have no counterpart here.
+        added: modules here that the published network does not have.
+        url: where they are; empty for torchvision, which knows it.
+        sha256: checksum of what is there.
+        renamed: returns published tensors by the names they have here.
     """
 
     name: str
     left_out: tuple[str, ...]
     added: tuple[str, ...]
+    url: str = ""
+    sha256: str = ""
+    renamed: Callable[[State], State] = dict
 
 
 class EmbeddingNetwork(nn.Sequential):

@@ -1,4 +1,4 @@
-"""Readers of three sizes."""
+"""Readers that begin at random, in two sizes."""
 
 from benchmarks.networks.reading.contract import (
     READERS,
@@ -18,12 +18,3 @@ def tiny(vocabulary: int, length: int) -> Reader:
 def small(vocabulary: int, length: int) -> Reader:
     """Return two layers of 96, 0.6 million weights with 3,000 characters."""
     return reader(vocabulary, length, ReaderSize(96, 2, 4, dropout=0.2))
-
-
-@READERS.register("base")
-def base(vocabulary: int, length: int) -> Reader:
-    """Return the size of BERT-base, twelve layers of 768, with random weights.
-
-    Source: Devlin et al., NAACL 2019; the paper begins with MacBERT's weights.
-    """
-    return reader(vocabulary, length, ReaderSize(768, 12, 12))

@@ -1,7 +1,7 @@
 """Base weights: what a network starts from before its own training.
 
 They lie in a folder `weights` in the data root or beside it. A user puts files there;
-those of torchvision are downloaded to the one in the data root.
+published ones are downloaded to the one in the data root.
 """
 
 import hashlib
@@ -22,7 +22,9 @@ from benchmarks.data.files.readers import named
 from benchmarks.networks.contract import Pretrained
 from metricopt.errors import ConfigError, DataError
 
-Source = Literal["random", "torchvision", "file"]
+Source = Literal["random", "torchvision", "published", "file"]
+OFFERED: tuple[Source, ...] = ("torchvision", "published")
+"""Sources whose weights are downloaded."""
 SUFFIXES = (".safetensors", ".pth", ".pt")
 """Endings of the formats that can be read."""
 COUNTER = ".num_batches_tracked"
@@ -34,7 +36,8 @@ class BaseWeights:
 
     Attributes:
         source: "random" for none; "torchvision" for those it was trained with on
-            ImageNet; "file" for a file of the user.
+            ImageNet; "published" for those that the network names; "file" for a file of
+            the user.
         file: name of the file in the folder `weights`, or its path; safetensors, or a
             checkpoint of torch that holds tensors by name.
         sha256: checksum of the file: part of a run's identity, where a name says
@@ -91,39 +94,60 @@ def load_base(
         The sha256 of the file, for the record; None if the weights stay random.
 
     Raises:
-        ConfigError: if torchvision offers no weights for this network.
+        ConfigError: if there are no such weights for this network.
         DataError: if the file is missing, another one than expected, holds more than
             tensors, or does not fit the network; the network is unchanged then.
     """
     if settings.source == "random":
         return None
-    name, sha256, url = settings.file, settings.sha256, None
-    if settings.source == "torchvision":
-        url = _address(network)
-        name = Path(urlsplit(url).path).name
-        # As in resnet50-0676ba61.pth: their names end in the start of the checksum.
-        sha256 = Path(name).stem.rpartition("-")[2]
+    name, sha256, url = settings.file or "", settings.sha256 or "", ""
+    if settings.source in OFFERED:
+        name, sha256, url = _offered(network, settings.source)
+    path, content = published(name, sha256, url, root, offline=offline)
+    offered, state = pretrained_of(network), read_tensors(path, content)
+    assign(network, offered.renamed(state) if offered else state, path.name)
+    return hashlib.sha256(content).hexdigest()
+
+
+def published(
+    name: str, sha256: str, url: str, root: Path, *, offline: bool = False
+) -> tuple[Path, bytes]:
+    """Return the path and the content of a file in a folder `weights`.
+
+    Args:
+        name: of the file.
+        sha256: its checksum, or the first digits.
+        url: where it is downloaded if it is missing; empty for nowhere.
+        root: the data root.
+        offline: never download.
+
+    Raises:
+        DataError: if it is missing, or another one than expected.
+    """
     paths = (folder / "weights" / name for folder in (root, root.parent))
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
         path = _fetched(root / "weights" / name, sha256, url, offline)
-    content = _checked(path, sha256)
-    assign(network, read_tensors(path, content), path.name)
-    return hashlib.sha256(content).hexdigest()
+    return path, _checked(path, sha256)
 
 
-def _address(network: nn.Module) -> str:
-    """Return where torchvision offers weights for a network."""
+def _offered(network: nn.Module, source: Source) -> tuple[str, str, str]:
+    """Return name, checksum and address of what a source offers for a network."""
     offered = pretrained_of(network)
-    if offered is None:
+    if offered is None or bool(offered.url) != (source == "published"):
         raise ConfigError(
-            "torchvision offers no weights for this network; expected the source "
+            f"there are no weights of the source {source!r} for this network; expected "
             "'random' or 'file'"
         )
+    if offered.url:
+        return offered.name, offered.sha256, offered.url
     # Not above: it takes seconds to import.
     from torchvision.models import get_weight
 
-    return get_weight(offered.name).url
+    url = get_weight(offered.name).url
+    name = Path(urlsplit(url).path).name
+    # As in resnet50-0676ba61.pth: their names end in the start of the checksum.
+    return name, Path(name).stem.rpartition("-")[2], url
 
 
 def _checked(path: Path, sha256: str) -> bytes:
@@ -137,9 +161,9 @@ def _checked(path: Path, sha256: str) -> bytes:
     raise DataError(f"{path} is not the expected file: {wrong}; replace it")
 
 
-def _fetched(target: Path, sha256: str, url: str | None, offline: bool) -> Path:
+def _fetched(target: Path, sha256: str, url: str, offline: bool) -> Path:
     missing = f"the base weights {target} are missing"
-    if url is None:
+    if not url:
         raise DataError(f"{missing}; put the file there")
     if offline:
         raise DataError(f"{missing}, and downloads are forbidden; put {url} there")
@@ -223,7 +247,7 @@ def restore(network: nn.Module, state: dict[str, Tensor], file: str) -> None:
 
 
 def pretrained_of(network: nn.Module) -> Pretrained | None:
-    """Return what torchvision offers for a network; None if nothing."""
+    """Return the published weights of a network; None if there are none."""
     found: Pretrained | None = getattr(network, "pretrained", None)
     return found
 

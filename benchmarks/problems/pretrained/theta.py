@@ -19,7 +19,11 @@ from baselines.training.checkpoint import Checkpoints
 from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from baselines.training.selection import Epoch
 from baselines.training.team import team
-from benchmarks.problems.pretrained.base_weights import BaseWeights, load_base
+from benchmarks.problems.pretrained.base_weights import (
+    OFFERED,
+    BaseWeights,
+    load_base,
+)
 from benchmarks.problems.pretrained.kept_training import DIVERGED, KeptTraining
 from benchmarks.problems.pretrained.method_training import (
     MethodTraining,
@@ -105,8 +109,8 @@ class ThetaSpec(KeptTraining):
         return network
 
     def fetch_base(self) -> None:
-        """Download the base weights where torchvision offers them."""
-        if self.base.source == "torchvision":
+        """Download the base weights where they are published."""
+        if self.base.source in OFFERED:
             self.begun(offline=False)
 
     def start(self, splits: Splits) -> Any:

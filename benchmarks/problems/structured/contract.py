@@ -15,6 +15,7 @@ from benchmarks.problems.pretrained.base_weights import BaseWeights
 from benchmarks.problems.pretrained.method_training import TrainedByMethod
 from benchmarks.problems.pretrained.settings import PretrainedSettings, ThetaTraining
 from benchmarks.problems.splits import Splits
+from benchmarks.runs.codec import later
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError, require_ranges
 from metricopt.losses.contract import Loss
@@ -31,12 +32,15 @@ class StructuredProblem:
         dataset: name of the data set.
         size: what examples are cut to, as the modality says.
         observed: share of what is to learn from that is kept for metric queries.
+        vocabulary: name of a published vocabulary; empty for one that is learned from
+            the examples to train on.
     """
 
     modality: str
     dataset: str
     size: tuple[int, ...]
     observed: float
+    vocabulary: str = later("")
 
     def __post_init__(self) -> None:
         require_ranges("a problem", vars(self), observed="in (0, 1)")
@@ -168,6 +172,10 @@ class Modality(ABC):
     def measured(self) -> Mapping[str, str]:
         """What records say of how the metrics were measured, by name."""
         return {}
+
+    def fetch(self, problem: StructuredProblem) -> None:
+        """Download what a problem needs beside its data set."""
+        return
 
     def loaded(self, problem: StructuredProblem) -> Any:
         """Return the data set of a problem.

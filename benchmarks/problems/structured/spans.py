@@ -17,6 +17,7 @@ from benchmarks.problems.structured.contract import (
     StructuredTraining,
 )
 from benchmarks.problems.structured.texts import Texts, Vocabulary
+from benchmarks.problems.structured.word_pieces import WordPieces
 from benchmarks.runs.spec import Unit
 from metricopt.process.seeding import make_generator
 from metricopt.structured.spans import best_spans, text, unpacked
@@ -46,7 +47,8 @@ class SpanModality(Modality):
         """Return the splits for one replicate.
 
         The data set says which questions are the test, for all replicates. Of the other
-        paragraphs a random share is `observe`. The vocabulary is of `train` alone.
+        paragraphs a random share is `observe`. A vocabulary that is not published is of
+        `train` alone.
         """
         length, size = problem.two_sizes(SIZE)
         data = self.loaded(problem)
@@ -61,6 +63,8 @@ class SpanModality(Modality):
         train = [one for one in learnable if one.paragraph not in observed]
         observe = [one for one in learnable if one.paragraph in observed]
         vocabulary = Vocabulary.of(train, size)
+        if problem.vocabulary:
+            vocabulary = WordPieces.named(problem.vocabulary)
         return Splits(
             Texts(train, vocabulary, length, learnable=True),
             Texts(observe, vocabulary, length),
@@ -68,6 +72,11 @@ class SpanModality(Modality):
             data.label,
             data.digest,
         )
+
+    def fetch(self, problem: StructuredProblem) -> None:
+        """Download the vocabulary if it is a published one."""
+        if problem.vocabulary:
+            WordPieces.named(problem.vocabulary, offline=False)
 
     def fresh(self, problem: StructuredProblem, network: str, seed: int) -> Reader:
         """Return a reader with random weights."""

@@ -23,17 +23,25 @@ RUN = 3
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The most frequent characters of some texts, by number.
+    """Characters by number, and what stands around question and paragraph.
 
     Args:
-        numbers: number of every known character, from `KNOWN` on.
+        numbers: number of every known character; 0 is no character.
+        unknown: number of any other.
+        before: numbers before the question.
+        between: numbers between question and paragraph.
+        after: numbers after the paragraph.
     """
 
     numbers: dict[str, int]
+    unknown: int = UNKNOWN
+    before: tuple[int, ...] = ()
+    between: tuple[int, ...] = (UNKNOWN,)
+    after: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, questions: Sequence[Question], size: int) -> "Vocabulary":
-        """Return the characters of paragraphs and questions, the most frequent first.
+        """Return the most frequent characters of paragraphs and questions.
 
         Args:
             questions: whose texts are counted, every paragraph once.
@@ -48,8 +56,8 @@ class Vocabulary:
         return cls({each: number for number, each in enumerate(kept, start=KNOWN)})
 
     def encoded(self, text: str) -> list[int]:
-        """Return the number of every character, `UNKNOWN` for one that is not known."""
-        return [self.numbers.get(each, UNKNOWN) for each in text]
+        """Return the number of every character, `unknown` for one that is not known."""
+        return [self.numbers.get(each, self.unknown) for each in text]
 
 
 class Texts:
@@ -83,7 +91,7 @@ class Texts:
         *,
         learnable: bool = False,
     ) -> None:
-        made = [_Windowed.of(question, length) for question in questions]
+        made = [_Windowed.of(question, vocabulary, length) for question in questions]
         pairs = [
             (question, one)
             for question, one in zip(questions, made, strict=True)
@@ -137,42 +145,38 @@ class _Windowed:
     Attributes:
         asked: the question, cut.
         window: part of the paragraph.
+        start: place of the first character of the window.
         gold: first and last place of an answer in the input; None if it has none.
     """
 
     asked: str
     window: str
+    start: int
     gold: tuple[int, int] | None
 
     @classmethod
-    def of(cls, question: Question, length: int) -> "_Windowed":
+    def of(cls, question: Question, known: Vocabulary, length: int) -> "_Windowed":
         asked = question.text[-min(ASKED, length // 2 - 1) :]
-        room = length - len(asked) - 1
+        start = len(known.before) + len(asked) + len(known.between)
+        room = length - start - len(known.after)
         window = _window(question.context, asked, room)
-        start = len(asked) + 1
         places = [window.find(answer) for answer in question.answers]
         at = next((n for n, place in enumerate(places) if place >= 0), None)
         gold = None
         if at is not None:
             first = start + places[at]
             gold = first, first + len(question.answers[at]) - 1
-        return cls(asked, window, gold)
+        return cls(asked, window, start, gold)
 
-    @property
-    def start(self) -> int:
-        """Place of the first character of the window."""
-        return len(self.asked) + 1
-
-    def inputs(self, vocabulary: Vocabulary, length: int) -> Tensor:
+    def inputs(self, known: Vocabulary, length: int) -> Tensor:
         """Return numbers, segments and matches, int64, shape [3, L]."""
         found = torch.zeros(3, length, dtype=torch.int64)
-        # Between question and paragraph stands what is no character of either.
-        ids = [*vocabulary.encoded(self.asked), UNKNOWN]
-        ids += vocabulary.encoded(self.window)
-        end = len(ids)
+        ids = [*known.before, *known.encoded(self.asked), *known.between]
+        ids += [*known.encoded(self.window), *known.after]
+        end, read = len(ids), self.start + len(self.window)
         found[0, :end] = torch.tensor(ids)
         found[1, : self.start], found[1, self.start : end] = 1, 2
-        found[2, self.start : end] = torch.tensor(_matches(self.window, self.asked))
+        found[2, self.start : read] = torch.tensor(_matches(self.window, self.asked))
         return found
 
     def characters(self, length: int) -> Tensor:

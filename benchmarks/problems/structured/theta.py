@@ -72,6 +72,11 @@ class StructuredThetaSpec(ThetaSpec):
         parts = (self.problem.dataset, self.backbone.network, f"r{self.replicate}")
         return Seeds("-".join(parts))
 
+    def fetch_base(self) -> None:
+        """Download base weights and vocabulary where they are published."""
+        super().fetch_base()
+        self.modality.fetch(self.problem)
+
     def splits(self) -> Splits:
         """Return all examples of the problem."""
         return self.modality.splits(self.problem, self.replicate)

@@ -13,7 +13,7 @@ TABLE = StructuredTable(
     modality="spans",
     title="ReLoss (ICLR 2022): machine reading comprehension",
     captions={
-        "paper": "a transformer of the size of BERT-base, from random weights, on CMRC",
+        "paper": "MacBERT-base on CMRC 2018",
         "local": (
             "A transformer of two layers of 96, from random weights, on the 3,219 "
             "questions of the validation file of CMRC 2018; 1,000 of its trial "
@@ -28,14 +28,14 @@ TABLE = StructuredTable(
     ),
     paper_table="ReLoss reading",
     paper_data="reading",
-    not_comparable="other questions, and a network without pre-training",
+    not_comparable="other questions, and at tier local a network without pre-training",
     anchored=(
         "|h(p, q) - h(1, 1)| instead of |h(p, q)|, p and q the probabilities of both "
         "right places; ours"
     ),
     notes=(
         "The poster does not say which data these numbers are of. Its network is "
-        "MacBERT; networks here begin at random.",
+        "MacBERT; those of tier local begin at random.",
         "A network sees a window of the paragraph with most of the question's pairs of "
         "characters. Answers outside of it count as they are: they cannot be found.",
     ),

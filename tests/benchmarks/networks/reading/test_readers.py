@@ -26,4 +26,4 @@ def test_what_is_no_reader_is_refused():
     with pytest.raises(ConfigError, match="3 characters and 4 places or more, got 2"):
         build_reader("tiny", 2, 12, seed=0)
     with pytest.raises(ConfigError, match="unknown reader"):
-        build_reader("macbert", 20, 12, seed=0)
+        build_reader("macbert-tiny", 20, 12, seed=0)
