@@ -6,15 +6,16 @@ BERT's network.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.networks.contract import Pretrained, State
 from benchmarks.networks.reading.contract import (
+    QUESTION,
     READERS,
     Reader,
-    ReaderSize,
     with_ends,
 )
 from metricopt.errors import ConfigError
@@ -45,10 +46,27 @@ ATTENTION = ("query", "key", "value")
 """Projections of attention, which are one in torch's layer."""
 
 
+@dataclass(frozen=True)
+class BertSize:
+    """How large a BERT is.
+
+    Attributes:
+        width: size E of the vector at every place.
+        layers: transformer layers.
+        heads: heads of attention.
+        dropout: share of numbers that are dropped in training.
+    """
+
+    width: int
+    layers: int
+    heads: int
+    dropout: float = 0.1
+
+
 class BertBody(nn.Module):
     """BERT from inputs int64 [N, 3, L] to a vector of every place, [N, L, E].
 
-    Inputs are those of `ReaderBody`; of the matches BERT knows nothing.
+    Inputs are those of every reader; of matches BERT knows nothing.
 
     Args:
         vocabulary: numbers of pieces.
@@ -56,7 +74,7 @@ class BertBody(nn.Module):
         size: how large it is.
     """
 
-    def __init__(self, vocabulary: int, places: int, size: ReaderSize) -> None:
+    def __init__(self, vocabulary: int, places: int, size: BertSize) -> None:
         super().__init__()
         self.characters = nn.Embedding(vocabulary, size.width, padding_idx=0)
         self.places = nn.Embedding(places, size.width)
@@ -79,7 +97,9 @@ class BertBody(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the vectors."""
         ids, segments, _ = inputs.unbind(1)
-        hidden = self.characters(ids) + self.segments((segments - 1).clamp(min=0))
+        hidden = self.characters(ids) + self.segments(
+            (segments - QUESTION).clamp(min=0)
+        )
         hidden = hidden + self.places.weight[: ids.shape[1]]
         hidden = self.dropout(self.first(hidden))
         empty = ids == 0
@@ -88,7 +108,7 @@ class BertBody(nn.Module):
         return hidden
 
 
-def bert(vocabulary: int, places: int, size: ReaderSize) -> Reader:
+def bert(vocabulary: int, places: int, size: BertSize) -> Reader:
     """Return BERT, one more normalisation where FiLM stands, and both ends."""
     return with_ends(BertBody(vocabulary, places, size), size.width)
 
@@ -105,7 +125,7 @@ def macbert_base(vocabulary: int, length: int) -> Reader:
             f"MacBERT has {PIECES} pieces and at most {PLACES} places, got "
             f"{vocabulary} and {length}"
         )
-    network = bert(PIECES, PLACES, ReaderSize(768, 12, 12))
+    network = bert(PIECES, PLACES, BertSize(768, 12, 12))
     network.pretrained = MACBERT
     return network
 

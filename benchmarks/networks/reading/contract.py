@@ -1,9 +1,7 @@
 """The contract of readers: from characters to scores of both ends of an answer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from benchmarks.networks.contract import Pretrained
@@ -11,75 +9,10 @@ from metricopt.errors import ConfigError
 from metricopt.process.seeding import globally_seeded
 from metricopt.registry import Registry
 
-SEGMENTS, MATCHES = 3, 4
-"""Nothing, question, paragraph; and how many characters in a row the question has."""
-
-
-@dataclass(frozen=True)
-class ReaderSize:
-    """How large a reader is.
-
-    Attributes:
-        width: size of the vector at every place.
-        layers: transformer layers.
-        heads: heads of attention.
-        dropout: share of numbers that are dropped in training.
-    """
-
-    width: int
-    layers: int
-    heads: int
-    dropout: float = 0.1
-
-
-class ReaderBody(nn.Module):
-    """A transformer over the characters of question and paragraph.
-
-    Inputs are int64 [N, 3, L]: characters by number, 0 where there is none; segments;
-    and matches with the question.
-
-    Args:
-        vocabulary: numbers of characters.
-        length: most places L.
-        size: how large it is.
-
-    Source: Vaswani et al., NeurIPS 2017; Devlin et al., NAACL 2019.
-    """
-
-    def __init__(self, vocabulary: int, length: int, size: ReaderSize) -> None:
-        super().__init__()
-        self.characters = nn.Embedding(vocabulary, size.width, padding_idx=0)
-        self.segments = nn.Embedding(SEGMENTS, size.width)
-        self.matches = nn.Embedding(MATCHES, size.width)
-        self.places = nn.Parameter(0.02 * torch.randn(length, size.width))
-        # Neighbours first: characters are not words.
-        self.near = nn.Conv1d(size.width, size.width, 5, padding=2)
-        self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(
-                size.width,
-                size.heads,
-                4 * size.width,
-                size.dropout,
-                activation="gelu",
-                batch_first=True,
-                norm_first=True,
-            )
-            for _ in range(size.layers)
-        )
-        for layer in self.layers:
-            # Where attention drops nothing, a step takes half as long on a processor.
-            layer.self_attn.dropout = 0.0
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return a vector of every place, shape [N, L, E]."""
-        ids, segments, matches = inputs.unbind(1)
-        hidden = self.characters(ids) + self.segments(segments) + self.matches(matches)
-        hidden = hidden + self.places[: ids.shape[1]]
-        hidden = hidden + self.near(hidden.mT).relu().mT
-        empty = ids == 0
-        for layer in self.layers:
-            hidden = layer(hidden, src_key_padding_mask=empty)
-        return hidden
+NOWHERE, QUESTION, PARAGRAPH = SEGMENTS = range(3)
+"""What a place belongs to."""
+MATCHES = 4
+"""From 0 to 3: how many characters in a row the question has, too."""
 
 
 class Ends(nn.Linear):
@@ -101,11 +34,6 @@ class Reader(nn.Sequential):
 
     sites = ("norm",)
     pretrained: Pretrained | None = None
-
-
-def reader(vocabulary: int, length: int, size: ReaderSize) -> Reader:
-    """Return a reader of a size."""
-    return with_ends(ReaderBody(vocabulary, length, size), size.width)
 
 
 def with_ends(body: nn.Module, width: int) -> Reader:

@@ -1,20 +1,22 @@
 """Readers that begin at random, in two sizes."""
 
-from benchmarks.networks.reading.contract import (
-    READERS,
-    Reader,
-    ReaderSize,
-    reader,
+from benchmarks.networks.reading.contract import READERS, Reader
+from benchmarks.networks.reading.convolutional import (
+    ConvolutionalSize,
+    convolutional_reader,
 )
 
 
 @READERS.register("tiny")
 def tiny(vocabulary: int, length: int) -> Reader:
-    """Return one layer of 32, for smoke runs."""
-    return reader(vocabulary, length, ReaderSize(32, 1, 2, dropout=0.0))
+    """Return two convolutions of width 32, for smoke runs."""
+    size = ConvolutionalSize(32, before=(1,), after=(1,), dropout=0.0)
+    return convolutional_reader(vocabulary, size)
 
 
 @READERS.register("small")
 def small(vocabulary: int, length: int) -> Reader:
-    """Return two layers of 96, 0.6 million weights with 3,000 characters."""
-    return reader(vocabulary, length, ReaderSize(96, 2, 4, dropout=0.2))
+    """Return eleven convolutions of width 96, 1.4 million weights."""
+    dilations = (1, 2, 4, 8)
+    size = ConvolutionalSize(96, before=dilations[:3], after=2 * dilations)
+    return convolutional_reader(vocabulary, size)

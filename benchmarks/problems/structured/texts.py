@@ -10,6 +10,7 @@ from torch import Tensor
 
 from baselines.training.batches import WHOLE
 from benchmarks.data.reading.contract import Question
+from benchmarks.networks.reading.contract import PARAGRAPH, QUESTION
 from metricopt.errors import DataError
 from metricopt.structured.spans import pack_spans
 
@@ -175,7 +176,7 @@ class _Windowed:
         ids += [*known.encoded(self.window), *known.after]
         end, read = len(ids), self.start + len(self.window)
         found[0, :end] = torch.tensor(ids)
-        found[1, : self.start], found[1, self.start : end] = 1, 2
+        found[1, : self.start], found[1, self.start : end] = QUESTION, PARAGRAPH
         found[2, self.start : read] = torch.tensor(_matches(self.window, self.asked))
         return found
 

@@ -168,7 +168,7 @@ NETWORKS: Mapping[str, Mapping[str, tuple[Network, ...]]] = {
                 StructuredProblem("spans", "cmrc2018-dev", (256, 3_000), observed=0.15),
                 "small",
                 BaseWeights(),
-                StructuredTraining(25, rate=1e-3),
+                StructuredTraining(16),
                 192,
             ),
         ),

@@ -15,9 +15,9 @@ TABLE = StructuredTable(
     captions={
         "paper": "MacBERT-base on CMRC 2018",
         "local": (
-            "A transformer of two layers of 96, from random weights, on the 3,219 "
-            "questions of the validation file of CMRC 2018; 1,000 of its trial "
-            "file are the test"
+            "Convolutions of width 96 with attention between question and paragraph, "
+            "from random weights, on the 3,219 questions of the validation file of "
+            "CMRC 2018; 1,000 of its trial file are the test"
         ),
         "smoke": "a small network on made-up questions",
     },

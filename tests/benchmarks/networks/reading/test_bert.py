@@ -8,8 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from benchmarks.networks.reading.bert import MACBERT, bert, of_transformers
-from benchmarks.networks.reading.contract import ReaderSize, build_reader
+from benchmarks.networks.reading.bert import MACBERT, BertSize, bert, of_transformers
+from benchmarks.networks.reading.contract import build_reader
 from benchmarks.problems.pretrained.base_weights import BaseWeights, load_base
 from metricopt.errors import ConfigError, DataError
 
@@ -30,7 +30,7 @@ def golden():
 
 def tiny(seed=0):
     torch.manual_seed(seed)
-    return bert(40, 24, ReaderSize(16, 2, 2)).eval()
+    return bert(40, 24, BertSize(16, 2, 2)).eval()
 
 
 def offered(tmp_path, state):

@@ -27,3 +27,22 @@ def test_what_is_no_reader_is_refused():
         build_reader("tiny", 2, 12, seed=0)
     with pytest.raises(ConfigError, match="unknown reader"):
         build_reader("macbert-tiny", 20, 12, seed=0)
+
+
+def test_a_place_knows_question_and_paragraph_but_nothing_behind_them():
+    network = build_reader("small", 20, 12, seed=1).eval()
+    inputs = torch.zeros(1, 3, 12, dtype=torch.int64)
+    inputs[0, 0, :9] = torch.arange(3, 12)
+    inputs[0, 1] = torch.tensor([1] * 4 + [2] * 5 + [0] * 3)
+    long = torch.nn.functional.pad(inputs, (0, 30))
+    with torch.no_grad():
+        scores = network(inputs)
+        torch.testing.assert_close(network(long)[..., :9], scores[..., :9])
+        # Alone and beside a longer question alike.
+        beside = inputs.clone()
+        beside[0, 1, :8] = 1
+        both = network(torch.cat([inputs, beside]))
+        torch.testing.assert_close(both[:1, :, :9], scores[..., :9])
+        other = inputs.clone()
+        other[0, 0, 1] = 15
+        assert not torch.allclose(network(other)[..., 4:9], scores[..., 4:9])

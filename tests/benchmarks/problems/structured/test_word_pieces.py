@@ -10,8 +10,8 @@ import torch
 from benchmarks.data.reading.cmrc import CMRC
 from benchmarks.data.reading.contract import Question
 from benchmarks.data.reading.made_questions import MadeQuestions
-from benchmarks.networks.reading.bert import MACBERT, bert
-from benchmarks.networks.reading.contract import READERS, ReaderSize
+from benchmarks.networks.reading.bert import MACBERT, BertSize, bert
+from benchmarks.networks.reading.contract import READERS
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.structured import word_pieces
 from benchmarks.problems.structured.texts import Texts
@@ -103,7 +103,7 @@ def miniature(tmp_path, monkeypatch):
     monkeypatch.setattr(word_pieces, "PUBLISHED", {"macbert": file})
 
     weights = tmp_path / "pytorch_model.bin"
-    size = ReaderSize(16, 1, 2)
+    size = BertSize(16, 1, 2)
     torch.save(as_transformers(bert(count, 64, size)), weights)
     own = replace(MACBERT, url=weights.as_uri(), sha256=digest_of(weights))
 
