@@ -40,6 +40,7 @@ from benchmarks.problems.pretrained.weights import (
 )
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.codec import canonical
 from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DivergedError
 from metricopt.losses.contract import Loss
@@ -232,7 +233,9 @@ class ThetaSpec(KeptTraining):
                 network,
                 self.recipe.training(),
                 self.seeds.generator(TRAINING),
-                partial(Checkpoints, self.checkpoints, self.digest),
+                partial(
+                    Checkpoints, self.checkpoints, self.digest, start=self._start()
+                ),
             )
         run = TrainingRun(
             network,
@@ -253,6 +256,16 @@ class ThetaSpec(KeptTraining):
         }
         judge = partial(self.judge, observe=observe)
         return kept(run.network, run.loss, judge, facts)
+
+    def _start(self) -> str:
+        """Return all that decides its training but the method and the greatest rate."""
+        content = self.content
+        backbone = content["backbone"]
+        backbone["taught"] = backbone["taught"]["metric"]
+        for part in backbone.values():
+            if isinstance(part, dict):
+                part.pop("rate", None)
+        return canonical(content)
 
     def make(self, *, quiet: bool = False) -> None:
         """Train it, with a bar of its epochs unless it is to be quiet."""
