@@ -117,14 +117,17 @@ class Assignment:
         self.finish(run)
         return run
 
-    def finish(self, run: TrainingRun, hooks: Hooks | None = None) -> BestState:
+    def finish(
+        self, run: TrainingRun, hooks: Hooks | None = None, decided_by: str = ""
+    ) -> BestState:
         """Train to the end, from where an earlier call was cut off; see `train`.
 
         Args:
             run: what is trained.
             hooks: what is done between the steps; None for nothing.
+            decided_by: see `Checkpoints.next`.
         """
-        checkpoint = self.checkpoints and self.checkpoints.next()
+        checkpoint = self.checkpoints and self.checkpoints.next(decided_by)
         return train(run, hooks=hooks or self.hooks, checkpoint=checkpoint)
 
     def metric_score(self) -> ObserveMetric | None:

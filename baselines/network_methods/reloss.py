@@ -186,6 +186,8 @@ class UsualLoss(NetworkMethod):
 class _Recorder(Hooks):
     """A training with the usual loss, and a share of its outputs.
 
+    All forms of ReLoss that record the same share it.
+
     Args:
         kind: what the outputs are, and the usual loss.
         most: outputs that are recorded at the most, as many of each mini-batch.
@@ -209,7 +211,7 @@ class _Recorder(Hooks):
         network, observe = copy.deepcopy(given.network), given.loss_score(kind.loss)
         run = given.run(network, self._loss, observe, training)
         self.steps = run.steps
-        given.finish(run, self)
+        given.finish(run, self, f"{type(kind).__name__} {self._share} {training}")
 
     @property
     def recorded(self) -> Groups:

@@ -1,5 +1,6 @@
 """The state of a training on disk, to continue from after a crash."""
 
+import hashlib
 import io
 import math
 import warnings
@@ -17,6 +18,8 @@ from metricopt.files import write_atomically
 
 ZIPPED = b"PK\x03\x04"
 """How files of `torch.save` begin."""
+SHARED = "shared"
+"""Folder of trainings that several methods begin with."""
 
 
 class Resumable(Protocol):
@@ -92,15 +95,30 @@ class Checkpoints:
         folder: where.
         key: identity of the method's training.
         beside: see `Checkpoint`.
+        start: identity of what all methods have alike, first weights and mini-batches;
+            empty if nothing is known of other methods.
     """
 
-    def __init__(self, folder: Path, key: str, *beside: Resumable) -> None:
-        self.folder, self.key, self.beside = folder, key, beside
+    def __init__(
+        self, folder: Path, key: str, *beside: Resumable, start: str = ""
+    ) -> None:
+        self.folder, self.key, self.beside, self.start = folder, key, beside, start
         self._begun = 0
 
-    def next(self) -> Checkpoint:
-        """Return where the next training of the method keeps its state."""
+    def next(self, decided_by: str = "") -> Checkpoint:
+        """Return where the next training of the method keeps its state.
+
+        Args:
+            decided_by: all that decides it beside the start, if methods that differ
+                elsewhere have the very same training. It is then done once for all of
+                them: its state lies beside the folder, and stays.
+        """
         self._begun += 1
+        if decided_by and self.start:
+            content = f"{self._begun} {self.start} {decided_by}"
+            key = hashlib.sha256(content.encode()).hexdigest()
+            path = self.folder.parent / SHARED / f"{key[:16]}.pt"
+            return Checkpoint(path, key, self.beside)
         path = self.folder / f"training-{self._begun}.pt"
         return Checkpoint(path, self.key, self.beside)
 

@@ -13,6 +13,8 @@ CHUNK = 8_192
 """Most examples in one forward pass."""
 NUMBERS = 2**21
 """Most numbers in the inputs of one forward pass: some 700 images of CIFAR-10."""
+EMBEDDED = 64
+"""How many of them a whole number counts as: networks make vectors of each."""
 
 
 Forward = Callable[[Tensor], Any]
@@ -54,4 +56,6 @@ def predict_examples(
 
 def _examples_at_once(inputs: Tensor) -> int:
     numbers = max(1, inputs.shape[1:].numel())
+    if not inputs.is_floating_point():
+        numbers *= EMBEDDED
     return max(1, min(CHUNK, NUMBERS // numbers))

@@ -69,6 +69,10 @@ class Pretrained:
     sha256: str = ""
     renamed: Callable[[State], State] = dict
 
+    def __post_init__(self) -> None:
+        if bool(self.url) != bool(self.sha256):
+            raise ConfigError("published weights need both their url and their sha256")
+
 
 class EmbeddingNetwork(nn.Sequential):
     """A network from images [N, 3, H, W] to embeddings [N, E] of unit length.

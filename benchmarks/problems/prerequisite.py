@@ -1,7 +1,8 @@
 """What is made before any run, and what it takes: pre-trained networks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -87,6 +88,18 @@ class Forecast:
     feature_bytes: int
 
 
+@contextmanager
+def _counted() -> Iterator[FlopCounterMode]:
+    """Count operations; those of a fused transformer layer would not be counted."""
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            yield counter
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
+
+
 def cost_of_image(
     network: nn.Module, image: Tensor, adapter: FilmSettings, *usual: str
 ) -> ImageCost:
@@ -99,9 +112,9 @@ def cost_of_image(
         usual: sites where the settings name none.
     """
     film = adapter.film(network, image, seed=0, usual=usual)
-    with torch.no_grad(), FlopCounterMode(display=False) as whole:
+    with _counted() as whole:
         network(image)
-    with torch.no_grad(), FlopCounterMode(display=False) as frozen:
+    with _counted() as frozen:
         kept = film.encode(image) if film.is_cut else ()
     numbers = sum(part.numel() * part.element_size() for part in kept)
     operations = whole.get_total_flops()

@@ -93,6 +93,9 @@ class BertBody(nn.Module):
             )
             for _ in range(size.layers)
         )
+        for layer in self.layers:
+            # Torch's layer drops numbers between its two linear maps, too.
+            layer.dropout = nn.Identity()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the vectors."""

@@ -21,7 +21,7 @@ from benchmarks.networks.reading.contract import (
 )
 
 NEVER = -1e4
-"""Score of a place that is not looked at, finite in half precision."""
+"""Score of a place that is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class GatedConvolution(nn.Module):
             dilation=dilation,
         )
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Return vectors of the same shape."""
-        wide = self.convolution(self.dropout(self.norm(hidden)).mT).mT
-        return hidden + nn.functional.glu(wide, -1)
+    def forward(self, hidden: Tensor, there: Tensor) -> Tensor:
+        """Return vectors of the same shape; empty places, not `there`, are not read."""
+        read = self.dropout(self.norm(hidden)) * there
+        return hidden + nn.functional.glu(self.convolution(read.mT).mT, -1)
 
 
 class Attention(nn.Module):
@@ -121,10 +121,10 @@ class ConvolutionalBody(nn.Module):
         hidden = self.dropout(self.characters(ids))
         hidden = hidden + self.segments(segments) + self.matches(matches)
         for layer in self.before:
-            hidden = layer(hidden) * there
+            hidden = layer(hidden, there)
         hidden = self.attention(hidden, segments)
         for layer in self.after:
-            hidden = layer(hidden) * there
+            hidden = layer(hidden, there)
         return hidden
 
 

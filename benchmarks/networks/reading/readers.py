@@ -7,8 +7,8 @@ from benchmarks.networks.reading.convolutional import (
 )
 
 
-@READERS.register("tiny")
-def tiny(vocabulary: int, length: int) -> Reader:
+@READERS.register("tiny-convolutions")
+def tiny_convolutions(vocabulary: int, length: int) -> Reader:
     """Return two convolutions of width 32, for smoke runs."""
     size = ConvolutionalSize(32, before=(1,), after=(1,), dropout=0.0)
     return convolutional_reader(vocabulary, size)

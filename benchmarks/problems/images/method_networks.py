@@ -165,6 +165,7 @@ WHOLE = SIZES | {
             "self-paced": Tuned(settings={"start": 0.8}),
             "self-paced-global": Tuned(settings={"start": 0.8}),
             "ala": Tuned(settings={"period": 200, "measured": 4}),
+            "reloss-anchored": Tuned(rate=0.05),
         },
     ),
 }

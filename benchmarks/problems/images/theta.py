@@ -20,7 +20,6 @@ from benchmarks.problems.images.settings import (
     ImageTraining,
 )
 from benchmarks.problems.images.tiers import CROSS_ENTROPY
-from benchmarks.problems.pretrained.settings import ThetaTraining
 from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact
@@ -35,13 +34,9 @@ class ImageThetaSpec(ThetaSpec):
     load = staticmethod(load_splits)
     at_once = 500
     course = ImageMethodTraining
+    recipe_field = "pretraining"
     problem: ImageProblem
     backbone: ImageBackbone
-
-    @property
-    def recipe(self) -> ThetaTraining:
-        """How it is trained."""
-        return self.backbone.pretraining
 
     @property
     def name(self) -> str:

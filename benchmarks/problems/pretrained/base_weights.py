@@ -162,7 +162,7 @@ def _checked(path: Path, sha256: str) -> bytes:
 
 
 def _fetched(target: Path, sha256: str, url: str, offline: bool) -> Path:
-    missing = f"the base weights {target} are missing"
+    missing = f"{target} is missing"
     if not url:
         raise DataError(f"{missing}; put the file there")
     if offline:

@@ -150,7 +150,8 @@ class PretrainedPipeline(NetworkPipeline):
     @property
     def image_cost(self) -> ImageCost:
         """What one image costs."""
-        return _image_cost(replace(self.theta_spec, replicate=0), self.settings.adapter)
+        theta = replace(self.theta_spec.alone, replicate=0)
+        return _image_cost(theta, self.settings.adapter)
 
     def forecast(self) -> Forecast:
         """Return what theta takes at most, without data."""

@@ -7,8 +7,8 @@ being trained, takes precedence over a released one.
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from functools import cache, partial
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +40,7 @@ from benchmarks.problems.pretrained.weights import (
 )
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DivergedError
 from metricopt.losses.contract import Loss
@@ -62,6 +63,7 @@ class ThetaSpec(KeptTraining):
         at_once: images that the network sees at a time when it is judged.
         course: trains it by a network method, and says what is noted of the way.
         load: returns the splits of a problem for a replicate.
+        recipe_field: field of the backbone that says how it is trained.
     """
 
     problem: Any
@@ -71,6 +73,7 @@ class ThetaSpec(KeptTraining):
     at_once: ClassVar[int] = 128
     course: ClassVar[type[MethodTraining]] = MethodTraining
     load: ClassVar[Callable[[Any, int], Splits]]
+    recipe_field: ClassVar[str] = "training"
 
     @property
     def classes(self) -> int:
@@ -111,7 +114,7 @@ class ThetaSpec(KeptTraining):
     def fetch_base(self) -> None:
         """Download the base weights where they are published."""
         if self.base.source in OFFERED:
-            self.begun(offline=False)
+            _fetch(replace(self.alone, replicate=0))
 
     def start(self, splits: Splits) -> Any:
         """Return the network as its training starts."""
@@ -145,7 +148,8 @@ class ThetaSpec(KeptTraining):
     @property
     def recipe(self) -> ThetaTraining:
         """How it is trained."""
-        return self.backbone.training
+        recipe: ThetaTraining = getattr(self.backbone, self.recipe_field)
+        return recipe
 
     @property
     def trained_with(self) -> str:
@@ -175,12 +179,16 @@ class ThetaSpec(KeptTraining):
         return "-".join([*named, f"r{self.replicate}"])
 
     @property
+    def alone(self) -> Self:
+        """The same network without its method."""
+        if self.taught is None:
+            return self
+        return replace(self, backbone=replace(self.backbone, taught=None))
+
+    @property
     def seeds(self) -> Seeds:
         """Seeds of its training: a method begins where the loss alone would."""
-        if self.taught is None:
-            return Seeds(self.name)
-        alone = replace(self.backbone, taught=None)
-        return Seeds(replace(self, backbone=alone).name)
+        return Seeds(self.alone.name)
 
     @property
     def seed(self) -> int:
@@ -232,7 +240,9 @@ class ThetaSpec(KeptTraining):
                 network,
                 self.recipe.training(),
                 self.seeds.generator(TRAINING),
-                partial(Checkpoints, self.checkpoints, self.digest),
+                partial(
+                    Checkpoints, self.checkpoints, self.digest, start=self._start()
+                ),
             )
         run = TrainingRun(
             network,
@@ -253,6 +263,14 @@ class ThetaSpec(KeptTraining):
         }
         judge = partial(self.judge, observe=observe)
         return kept(run.network, run.loss, judge, facts)
+
+    def _start(self) -> str:
+        """Return all that decides its training but the method and the greatest rate."""
+        recipe = {self.recipe_field: replace(self.recipe, rate=1.0)}
+        backbone = replace(self.backbone, taught=None, **recipe)
+        content = encode(replace(self, backbone=backbone))
+        metric = None if self.taught is None else encode(self.taught.metric)
+        return canonical([content, metric])
 
     def make(self, *, quiet: bool = False) -> None:
         """Train it, with a bar of its epochs unless it is to be quiet."""
@@ -276,3 +294,9 @@ class ThetaSpec(KeptTraining):
             **told,
             "MB": f"{path.stat().st_size / 1e6:.2f}",
         }
+
+
+@cache
+def _fetch(spec: ThetaSpec) -> None:
+    """Download base weights, once for all methods."""
+    spec.begun(offline=False)

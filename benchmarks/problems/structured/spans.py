@@ -62,9 +62,10 @@ class SpanModality(Modality):
         )
         train = [one for one in learnable if one.paragraph not in observed]
         observe = [one for one in learnable if one.paragraph in observed]
-        vocabulary = Vocabulary.of(train, size)
         if problem.vocabulary:
-            vocabulary = WordPieces.named(problem.vocabulary)
+            vocabulary: Vocabulary = WordPieces.named(problem.vocabulary)
+        else:
+            vocabulary = Vocabulary.of(train, size)
         return Splits(
             Texts(train, vocabulary, length, learnable=True),
             Texts(observe, vocabulary, length),

@@ -13,7 +13,7 @@ from benchmarks.problems.pretrained.method_training import (
     MethodTraining,
 )
 from benchmarks.problems.pretrained.theta import ThetaSpec
-from benchmarks.problems.pretrained.weights import predicted
+from benchmarks.problems.pretrained.weights import device, predicted
 from benchmarks.problems.splits import Splits
 from benchmarks.problems.structured.contract import (
     Modality,
@@ -97,7 +97,7 @@ class StructuredThetaSpec(ThetaSpec):
 
     def batches(self, splits: Splits, recipe: Any) -> Batches:
         """Return the mini-batches of a training."""
-        return self.modality.batches(splits.train, recipe)
+        return self.modality.batches(splits.train.to(device()), recipe)
 
     def image(self) -> Tensor:
         """Return an input of the network, to measure its cost."""
@@ -115,7 +115,7 @@ class StructuredThetaSpec(ThetaSpec):
         """Train the network, continuing from its checkpoint; see `ThetaSpec.train`."""
         splits = self.splits()
         network, batches = self.start(splits), self.batches(splits, self.recipe)
-        return self._train(network, batches, splits.observe, on_epoch)
+        return self._train(network, batches, splits.observe.to(device()), on_epoch)
 
 
 def _fact(metric: str) -> str:

@@ -1,5 +1,6 @@
 """Published vocabularies of BERT: the number of every character of a text."""
 
+import string
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,10 +45,10 @@ PUBLISHED: Mapping[str, VocabularyFile] = {
 class WordPieces(Vocabulary):
     """A vocabulary of BERT, which reads `[CLS] question [SEP] paragraph [SEP]`.
 
-    Every character has a number, so that answers have places. A character that goes on
-    a word of Latin letters or digits is the piece `##x`. Differs from BERT's tokenizer:
-    it never takes several characters for one piece, and a space, which BERT leaves out,
-    is `[UNK]`.
+    Every character has a number, so that answers have places. One that goes on a word
+    is the piece `##x`; words are divided by spaces, punctuation and ideographs. Differs
+    from BERT's tokenizer: it never takes several characters for one piece, and spaces
+    and combining accents, which BERT leaves out, are `[UNK]`.
 
     Source: Devlin et al., NAACL 2019.
     """
@@ -111,5 +112,8 @@ def _plain(character: str) -> str:
 def _is_of_word(character: str) -> bool:
     """Return whether a character makes a word with its neighbours."""
     code = ord(character)
-    is_word = any(first <= code <= last for first, last in IDEOGRAPHS)
-    return character.isalnum() and not is_word
+    return not (
+        character in string.punctuation
+        or unicodedata.category(character)[0] in "PZC"
+        or any(first <= code <= last for first, last in IDEOGRAPHS)
+    )

@@ -124,7 +124,7 @@ def test_macbert_has_a_vocabulary_and_places_of_its_own():
 
 
 def test_readers_without_published_weights_have_none(tmp_path):
-    network = build_reader("tiny", 20, 12, seed=0)
+    network = build_reader("tiny-convolutions", 20, 12, seed=0)
     text = "no weights of the source 'published' for this network"
     with pytest.raises(ConfigError, match=text):
         load_base(network, BaseWeights("published"), tmp_path)

@@ -103,7 +103,7 @@ def test_files_are_found_in_the_data_root_then_beside_it(tmp_path):
 def test_a_missing_file_is_told_with_its_place(tmp_path):
     settings = replace(SQUEEZENET, file="mine.pth")
     place = tmp_path / "weights" / "mine.pth"
-    with pytest.raises(DataError, match=f"weights {place} are missing; put the file"):
+    with pytest.raises(DataError, match=f"{place} is missing; put the file"):
         load_base(build(), settings, tmp_path)
 
 
@@ -136,7 +136,7 @@ def test_torchvisions_weights_are_downloaded_once(tmp_path, offered):
     published, digest = offered
     root, network = tmp_path / "data", build("resnet18")
     settings = BaseWeights("torchvision")
-    text = f"{published.name} are missing, and downloads are forbidden; put file://"
+    text = f"{published.name} is missing, and downloads are forbidden; put file://"
     with pytest.raises(DataError, match=text):
         load_base(network, settings, root, offline=True)
     assert load_base(network, settings, root) == digest

@@ -54,6 +54,41 @@ def test_a_killed_training_ends_as_one_that_was_not(modality, tmp_path, monkeypa
         assert name in timeless or found.facts[name] == value, name
 
 
+def test_forms_of_reloss_record_one_training(tmp_path, monkeypatch):
+    first, second = (spec_of(name, "spans") for name in ("reloss", "reloss-anchored"))
+    epochs, expected = first.recipe.epochs, second.train()
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "another"))
+    first.train()
+    trained = []
+    found = second.train(lambda epoch: trained.append(epoch.number))
+    assert trained == list(range(1, epochs + 1))  # the last training alone
+    assert found.facts["weights"] == expected.facts["weights"]
+    for name in ("queries", "gradient_steps", "notes"):
+        assert found.facts[name] == expected.facts[name]
+    # Other outputs are another recording, and so are those of another replicate.
+    method = second.taught.method
+    fewer = replace(method, settings=method.settings | {"recorded": 100})
+    taught = replace(second.taught, method=fewer)
+    others = (
+        replace(second, backbone=replace(second.backbone, taught=taught)),
+        spec_of("reloss", "spans", replicate=1),
+    )
+    for other in others:
+        trained.clear()
+        other.train(lambda epoch: trained.append(epoch.number))
+        assert len(trained) == 2 * epochs
+
+
+def test_a_rate_of_its_own_does_not_change_what_is_recorded():
+    spec = spec_of("reloss", "spans")
+    recipe = replace(spec.recipe, rate=0.5)
+    faster = replace(spec, backbone=replace(spec.backbone, training=recipe))
+    longer = replace(recipe, epochs=9)
+    slower = replace(spec, backbone=replace(spec.backbone, training=longer))
+    assert spec._start() == faster._start() != slower._start()
+    assert spec._start() == spec_of("reloss-regression", "spans")._start()
+
+
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_all_methods_begin_with_the_same_weights(modality):
     usual = Structured.at(modality, "smoke").method

@@ -38,6 +38,10 @@ def test_every_character_has_a_number():
     assert known.encoded("19甲19") == [7, 8, 4, 7, 8]
     assert known.encoded("甲甲。é乙 n") == [4, 4, 9, 10, 1, 1, 5]
     assert known.encoded("") == []
+    # A symbol goes on a word, punctuation does not; an accent by itself is unknown.
+    signs = vocabulary("2", "##2", "##℃", "-", "e", "##s")
+    assert signs.encoded("2℃2-2") == [4, 6, 5, 7, 4]
+    assert signs.encoded("e\u0301s") == [8, 1, 9]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -159,9 +163,13 @@ def test_tier_paper_trains_from_macbert(miniature):
     settings = settings | {"recorded": 200, "fitting": settings["fitting"] | fitting}
     taught = replace(spec.taught, method=replace(spec.taught.method, settings=settings))
     spec = replace(spec, problem=small, backbone=replace(spec.backbone, taught=taught))
-    with pytest.raises(DataError, match=r"pieces.txt are missing, and downloads"):
+    with pytest.raises(DataError, match=r"pieces.txt is missing, and downloads"):
         spec.splits()
     spec.fetch_base()
     assert "[SEP]" in WordPieces.named("macbert").numbers
+    begun, fresh = spec.begun().state_dict(), spec.fresh().state_dict()
+    alike = [name for name in begun if torch.equal(begun[name], fresh[name])]
+    # But for what is added, and what is all 0 or 1 in both.
+    assert "ends.weight" in alike and "body.characters.weight" not in alike
     facts = spec.train().facts
     assert 0 <= facts["observe_rouge_l"] <= 1 and len(facts["weights"]) == 64
