@@ -63,7 +63,7 @@ class ThetaSpec(KeptTraining):
         at_once: images that the network sees at a time when it is judged.
         course: trains it by a network method, and says what is noted of the way.
         load: returns the splits of a problem for a replicate.
-        recipe_field: field of the backbone that says how it is trained.
+        recipe_field: field of the settings of the network that says how it is trained.
     """
 
     problem: Any
