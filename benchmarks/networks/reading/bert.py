@@ -5,6 +5,7 @@ BERT's network.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -100,9 +101,8 @@ class BertBody(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the vectors."""
         ids, segments, _ = inputs.unbind(1)
-        hidden = self.characters(ids) + self.segments(
-            (segments - QUESTION).clamp(min=0)
-        )
+        parts = (segments - QUESTION).clamp(min=0)
+        hidden = self.characters(ids) + self.segments(parts)
         hidden = hidden + self.places.weight[: ids.shape[1]]
         hidden = self.dropout(self.first(hidden))
         empty = ids == 0
@@ -142,7 +142,7 @@ def of_transformers(state: State) -> State:
         state: tensors by name, as a `state_dict` of any `Bert...` class has them.
     """
     found: State = {}
-    projections: dict[tuple[str, str], dict[str, Tensor]] = {}
+    projections: dict[tuple[str, str], State] = defaultdict(dict)
     for name, tensor in state.items():
         # Old files have TensorFlow's names of a normalisation.
         plain = name.replace("LayerNorm.gamma", "LayerNorm.weight")
@@ -154,13 +154,12 @@ def of_transformers(state: State) -> State:
         of = re.fullmatch(r"(?:bert\.)?encoder\.layer\.(\d+)\.(.+)", module)
         if of and of[2] in LAYERS:
             found[f"body.layers.{of[1]}.{LAYERS[of[2]]}.{kind}"] = tensor
-        if of and of[2].removeprefix("attention.self.") in ATTENTION:
-            part = projections.setdefault((of[1], kind), {})
-            part[of[2].removeprefix("attention.self.")] = tensor
+        elif of and (part := of[2].removeprefix("attention.self.")) in ATTENTION:
+            projections[of[1], kind][part] = tensor
     return found | _joined(projections)
 
 
-def _joined(projections: Mapping[tuple[str, str], Mapping[str, Tensor]]) -> State:
+def _joined(projections: Mapping[tuple[str, str], State]) -> State:
     """Return the projections of every layer in one; none where one is missing."""
     return {
         f"body.layers.{layer}.self_attn.in_proj_{kind}": torch.cat(
